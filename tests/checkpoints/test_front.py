@@ -119,8 +119,8 @@ async def test_something_else_than_a_checkpoint_is_refused() -> None:
             await store.append("run-1", {"sequence": 1})  # type: ignore[arg-type]
 
 
-async def test_a_place_that_is_none_is_refused() -> None:
-    """With the error that engines have."""
+async def test_an_address_that_is_not_a_store_is_refused() -> None:
+    """An address that is not a store raises StoreUrlError, as for an engine."""
     with pytest.raises(StoreUrlError):
         async with outlive.checkpoints.open_store("app.db"):
             """Never."""
@@ -167,8 +167,9 @@ async def test_sync_code_has_checkpoints(place: Place) -> None:
         assert await engine.checkpoints.load_run("run-1") == []
 
 
-async def test_what_is_closed_says_so(place: Place) -> None:
-    """Whether it was an engine or a plain front."""
+async def test_closed_checkpoints_say_that_they_are_closed(place: Place) -> None:
+    """Checkpoints of a closed engine, and closed ones without an engine, refuse an append and say that they are
+    closed."""
     async with place.engine() as engine:
         kept = engine.checkpoints
     async with outlive.checkpoints.open_store(place.url) as store:

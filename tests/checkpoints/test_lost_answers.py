@@ -111,8 +111,9 @@ async def test_another_row_with_the_number_is_a_duplicate(faulty: FaultyStore) -
     assert await mine.load_run("run-1") == [ROW]
 
 
-async def test_of_two_tasks_that_repeat_an_append_one_is_a_duplicate(faulty: FaultyStore) -> None:
-    """There was one question, and it has one answer."""
+async def test_one_of_several_tasks_that_repeat_an_append_succeeds(faulty: FaultyStore) -> None:
+    """An append whose answer was lost succeeds for one of three tasks that repeat it; the others get
+    DuplicateCheckpointError."""
     mine = front_of(faulty)
     faulty.after["append_checkpoint"].append(unknown())
     with pytest.raises(CommitUnknownError):

@@ -55,8 +55,8 @@ def test_a_text_that_looks_like_many_calls_is_read_in_time_that_grows_with_its_l
     assert as_typed(text).startswith("`outlive runs list`)")
 
 
-def test_what_only_a_program_can_do_is_advised_as_such() -> None:
-    """There is no command that makes a schedule."""
+def test_advice_that_only_a_program_can_follow_keeps_its_call() -> None:
+    """Advice to make a schedule, for which there is no command, keeps the call of the engine."""
     said = as_typed(str(ScheduleNotFoundError("digest")))
 
     assert "`outlive schedules list` shows" in said

@@ -148,8 +148,8 @@ def test_a_command_that_needs_the_store_says_so_beside_a_server(monkeypatch: pyt
     assert "OUTLIVE_SERVER does not help: this command needs the store itself" in result.output
 
 
-def test_a_place_that_is_no_store_is_exit_code_1() -> None:
-    """The command is right, and the world is not."""
+def test_a_file_that_is_not_a_store_exits_with_1() -> None:
+    """A worker on a file that is not a store exits with 1, because the command is right and the file is not."""
     Path("other.db").write_text("something else entirely, and long enough to be looked at" * 10)
 
     result = worker(write("right_app.py", WORKFLOW.format(name="right_one")), "--store", "sqlite:other.db")

@@ -56,8 +56,8 @@ def found_in(body: str, *, head: str = HEAD) -> list[tuple[str, str]]:
         ("charge(id)", "charge(...)", "it is not awaited, so it is never called"),
     ],
 )
-def test_what_a_replay_cannot_repeat_is_found(body: str, what: str, remedy: str) -> None:
-    """One line of a workflow, and what to write instead."""
+def test_a_line_that_a_replay_cannot_repeat_is_found(body: str, what: str, remedy: str) -> None:
+    """A line of a workflow that a replay cannot repeat is found, with what to write instead."""
     assert found_in(body) == [(what, remedy)]
 
 
@@ -77,8 +77,8 @@ def test_what_a_replay_cannot_repeat_is_found(body: str, what: str, remedy: str)
         "done, seen = await charge(id), set(id)\n    for x in done: await charge(x)",
     ],
 )
-def test_what_a_replay_repeats_is_not_found(body: str) -> None:
-    """Steps, timers, and what the engine gives; and a line that a person means."""
+def test_a_line_that_a_replay_repeats_is_not_found(body: str) -> None:
+    """A step, a timer, a value of the engine, or a line that a person has marked is not reported."""
     assert found_in(body) == []
 
 

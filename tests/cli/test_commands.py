@@ -214,8 +214,8 @@ async def test_a_step_is_skipped_with_a_result(store: Store, ask: Ask) -> None:
     await store.close()
 
 
-async def test_what_outlive_refuses_is_one_line_and_exit_code_1(store: Store, ask: Ask) -> None:
-    """No traceback for a run that is not there."""
+async def test_a_refusal_of_outlive_is_one_line_and_exit_code_1(store: Store, ask: Ask) -> None:
+    """A command on a missing run prints one line without a traceback and exits with 1."""
     await store.close()
 
     result = in_thread(ask, "runs", "resume", "r-9")

@@ -231,8 +231,8 @@ def test_without_a_program_it_is_the_dashboard_of_a_store(command: Begin) -> Non
         (["nothing.flow.yaml"], "there is no file nothing.flow.yaml"),
     ],
 )
-def test_what_cannot_be_run_is_a_mistake(names: list[str], words: str) -> None:
-    """The command refuses it before anything is started."""
+def test_dev_refuses_arguments_that_it_cannot_run(names: list[str], words: str) -> None:
+    """`outlive dev` refuses arguments that it cannot run with exit code 2."""
     result = CliRunner().invoke(main, ["dev", *names])
 
     assert 2 == result.exit_code, result.output

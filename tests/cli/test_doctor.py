@@ -145,8 +145,8 @@ async def test_every_workflow_without_a_worker_is_named(url: str) -> None:
 
 
 @pytest.mark.every_store
-async def test_what_stands_still_is_named(url: str) -> None:
-    """Parked runs, workers that are gone, runs without a worker, queues and schedules that are behind."""
+async def test_doctor_names_runs_workers_and_queues_that_stand_still(url: str) -> None:
+    """The doctor names parked runs, runs without a worker, workers that are gone, and queues that are behind."""
     clock = SystemClock()
     store = store_for(url, clock=lambda: clock.now() - HOUR, is_test_clock=True)
     await store.open()

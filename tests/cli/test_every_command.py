@@ -145,8 +145,8 @@ def test_ctrl_c_has_its_exit_code_wherever_it_comes(monkeypatch: pytest.MonkeyPa
     "words",
     [("runs", "why", "\udcff", "--server", "http://127.0.0.1:9"), ("check-deploy", "a.py", "--workflow", "\udcff")],
 )
-def test_bytes_that_are_no_text_are_one_line_and_exit_code_2(words: tuple[str, ...]) -> None:
-    """From a terminal with another encoding; whatever the command would do with them."""
+def test_bytes_that_are_not_text_are_one_line_and_exit_code_2(words: tuple[str, ...]) -> None:
+    """An argument that is not UTF-8 is named in one line, and the command exits with 2."""
     result = CliRunner().invoke(main, words)
 
     assert result.exit_code == 2
@@ -164,8 +164,8 @@ def test_bytes_that_are_no_text_are_one_line_and_exit_code_2(words: tuple[str, .
         f"audit list --after {'9' * 30}",
     ],
 )
-def test_what_is_too_large_is_a_mistake(words: str, tmp_path: Path) -> None:
-    """One line and exit code 2, and no traceback."""
+def test_a_number_that_is_too_large_is_a_mistake(words: str, tmp_path: Path) -> None:
+    """A number that is too large is one line and exit code 2, without a traceback."""
     url = f"sqlite:{tmp_path / 'shop.db'}"
     with Engine(url, worker=False).sync:
         result = CliRunner().invoke(main, [*words.split(), "--store", url])

@@ -140,8 +140,8 @@ tests:
     assert 0 == ask("check", "updated.yaml").exit_code
 
 
-def test_one_step_with_given_data(ask: Ask) -> None:
-    """Called for real; what it refers to is given, or asked for."""
+def test_a_step_is_called_with_given_data(ask: Ask) -> None:
+    """`flows step` calls one step for real with given input and results, and asks for a result that it needs."""
     Path("two.yaml").write_text(
         DOUBLE.replace("half: { use: noop", "half: { use: cli.double").replace(
             'n: "${{ input.n }}" } }\nout', "n: '${{ steps.twice }}' } }\nout"

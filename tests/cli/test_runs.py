@@ -265,8 +265,8 @@ def test_runs_travel_as_files(shop: Shop, tmp_path: Path) -> None:
     assert shop("show", "f-1", *other).stdout.splitlines()[0].split() == ["run", "f-1"]
 
 
-def test_what_is_redacted_is_exported_only_if_that_is_said(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file that holds it is needed to go on elsewhere, and is not made by accident."""
+def test_redacted_fields_are_exported_only_with_unredacted(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An export of a run with redacted fields is refused without `--unredacted`, and whole with it."""
     monkeypatch.setenv("OUTLIVE_REDACT", "password,card")
     refused = shop("export", "s-1")
     assert (refused.exit_code, refused.stdout) == (2, "")

@@ -71,8 +71,8 @@ def test_a_person_looks_at_schedules_and_changes_them(ask: Ask) -> None:
     assert "there are no schedules on this store\n" == ask("list").output
 
 
-def test_what_cannot_be_done_is_one_line_and_a_number(ask: Ask) -> None:
-    """A name that is unknown, and a time that is none."""
+def test_an_unknown_schedule_and_a_wrong_time_have_exit_codes(ask: Ask) -> None:
+    """An unknown schedule exits with 1, and a wrong time with 2."""
     unknown, mistake = ask("resume", "digest"), ask("backfill", "sync-7", "yesterday", "2024-01-01")
 
     assert (1, 2) == (unknown.exit_code, mistake.exit_code)

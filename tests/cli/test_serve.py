@@ -42,8 +42,9 @@ def test_a_server_waits_for_its_store(command: Begin, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("options", [["--bind", "0.0.0.0"], ["--bind", "::"], ["--store", "memory:"]])
-def test_what_others_could_use_without_a_key_is_not_served(options: list[str]) -> None:
-    """Exit code 2, before anything is opened. [S1]"""
+def test_a_server_that_others_could_use_without_a_key_is_refused(options: list[str]) -> None:
+    """A server that other machines could use without a key is refused with exit code 2 before a store is opened.
+    [S1]"""
     result = CliRunner().invoke(main, ["serve", "--store", "sqlite:nothing.db", *options])
 
     assert 2 == result.exit_code, result.output

@@ -111,8 +111,8 @@ async def test_a_decision_is_that_of_the_user_also_where_no_variable_names_one(
     await engine.cancel("talk-3")
 
 
-async def test_what_a_run_does_not_take_is_one_line(engine: Engine, say: Say) -> None:
-    """With exit code 1 for what Outlive refuses, and 2 for what is no JSON."""
+async def test_a_message_that_a_run_does_not_take_is_one_line(engine: Engine, say: Say) -> None:
+    """A message that Outlive refuses exits with 1, and one that cannot be read exits with 2, each with one line."""
     await engine.start(talked, "o-2", id="talk-2")
     for code, args in [
         (1, ("signal", "none", "paid", "1")),

@@ -94,8 +94,8 @@ def test_lines_of_a_child_stand_below_its_own_line() -> None:
     assert names.index("charge") > child
 
 
-def test_what_has_not_ended_goes_on() -> None:
-    """A step that waits for its next attempt, and a wait; the end of the run closes what is left."""
+def test_a_step_without_an_end_is_open_until_its_run_ends() -> None:
+    """A step that waits for its next attempt, and a wait, are open in the timeline, and stopped when their run ends."""
     opened: list[journal.AnyEvent] = [STORY[0], STORY[3], journal.RunSuspended(**at(0.6, waits=()))]
     assert [line.state for line in Timeline(shown(opened)).lines()][1:] == [LineState.OPEN, LineState.OPEN]
 

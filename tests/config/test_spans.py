@@ -65,8 +65,8 @@ def test_every_door_reads_the_same_spans(door: str) -> None:
 
 
 @pytest.mark.parametrize("door", DOORS)
-def test_every_door_refuses_what_is_no_span(door: str) -> None:
-    """Units in another order, two numbers, another alphabet."""
+def test_every_door_refuses_a_text_that_is_not_a_span(door: str) -> None:
+    """Every place that takes a span refuses a text that is not one, such as units in another order."""
     for text in NO_SPANS:
         if (door == "a setting" and text.strip() != text) or not text:
             continue  # A variable may have a space at its end, and an empty one says nothing.
@@ -75,8 +75,8 @@ def test_every_door_refuses_what_is_no_span(door: str) -> None:
     assert seconds_in("") is None
 
 
-def test_what_is_not_a_span_gets_examples() -> None:
-    """A number, a timedelta or text."""
+def test_an_error_of_a_span_has_examples() -> None:
+    """The error of a span that cannot be read has examples; a number, a timedelta and a text are taken."""
     with pytest.raises(InvalidArgumentError, match=r'timeout=\'soon\' cannot work: .* text \("90s", "5m", "1h30m"'):
         given.seconds("engine.start", "timeout", "soon")
     assert given.seconds("engine.start", "timeout", timedelta(minutes=5)) == given.seconds("x", "timeout", "5m")

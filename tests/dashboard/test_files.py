@@ -97,8 +97,9 @@ async def test_an_engine_may_be_served_without_it() -> None:
         assert (await Caller(engine.asgi(dashboard=False)).get("/")).status == 404
 
 
-async def test_one_learns_what_one_may_do(app: Api) -> None:
-    """By scope, and without what is for the whole store if one may see some workflows only."""
+async def test_a_caller_learns_which_operations_it_may_use(app: Api) -> None:
+    """A caller learns its operations by scope, and without those for the whole store if it may see only some
+    workflows."""
     ann = (await Caller(app, key="v" * 40).get("/api/v1/me")).data
     bob = (await Caller(app, key="o" * 40).get("/api/v1/me")).data
 
@@ -195,8 +196,8 @@ def test_imports_of_a_module_are_found(path: str, source: str, found: list[str])
     assert found == imports_in(path, source)
 
 
-def test_what_is_vendored_is_what_was_recorded() -> None:
-    """By its hash; the licences lie beside it."""
+def test_vendored_files_have_the_recorded_hashes() -> None:
+    """The vendored files have the recorded hashes, and their licences lie beside them."""
     recorded = msgspec.json.decode((STATIC / "vendor" / "vendored.json").read_bytes())
     licences = (STATIC / "vendor" / "LICENSES.txt").read_text("utf-8")
 

@@ -61,8 +61,8 @@ def world(tmp_path: Path) -> World:
     return World(tmp_path / "world.jsonl")
 
 
-def test_a_charge_that_was_begun_again_is_no_second_charge(world: World) -> None:
-    """The bank knows it by its key; two keys for one order would be two charges."""
+def test_a_charge_that_was_begun_again_counts_once(world: World) -> None:
+    """A charge that was begun again under its key counts once; two keys for one order count as charged twice."""
     world.charge("begin", "order-1", by=world.a)
     world.charge("begin", "order-1", by=world.b)
     world.charge("end", "order-1", by=world.b)

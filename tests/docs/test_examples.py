@@ -85,8 +85,8 @@ def test_examples_can_be_pasted(page: Path) -> None:
         assert not typed, f"{name_of(page)}:{block.line}: {typed} does not end"
 
 
-def test_there_are_examples() -> None:
-    """The checks above look at real examples, not at an empty folder."""
+def test_pages_have_examples() -> None:
+    """More than five pages have examples, so the checks above look at real ones."""
     assert len(PAGES_WITH_EXAMPLES) > 5
 
 

@@ -12,8 +12,8 @@ FOLDER = ROOT / "examples" / "flows"
 FLOWS = sorted(FOLDER.glob("*.flow.yaml"))
 
 
-def test_there_are_flows() -> None:
-    """The tests below look at real ones."""
+def test_pages_have_flows() -> None:
+    """The pages have at least twelve flows, so the tests below look at real ones."""
     assert len(FLOWS) >= 12
 
 

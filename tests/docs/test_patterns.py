@@ -15,8 +15,8 @@ LINES_MAX = 80
 PRINTS = "\n# Prints:\n"
 
 
-def test_there_are_patterns() -> None:
-    """The test below looks at real ones."""
+def test_patterns_are_found() -> None:
+    """There are at least twelve patterns, so the test below looks at real ones."""
     assert len(PATTERNS) >= 12
 
 

@@ -226,8 +226,8 @@ def test_a_viewer_sees_no_action(tmp_path: Path, page: Page) -> None:
         "/approvals",
     ],
 )
-def test_it_is_readable_on_a_phone(show: Show, site: Site, route: str) -> None:
-    """Nothing is wider than the screen."""
+def test_a_view_of_flows_fits_the_screen_of_a_phone(show: Show, site: Site, route: str) -> None:
+    """No view of flows, workflows or approvals is wider than the screen of a phone."""
     publish(site, ORDER, LARGER)
     site.do(site.engine.start(refund, "order-15", id="refund-1"))
     page = show(route)

@@ -29,8 +29,8 @@ def test_a_view_opens_by_its_url_and_by_the_navigation(show: Show) -> None:
     check_view(page, "shell")
 
 
-def test_it_works_below_a_mount_of_another_app(tmp_path: Path, page: Page) -> None:
-    """All its links are relative, also for a caller that leaves out the slash."""
+def test_dashboard_works_below_a_mount_of_another_app(tmp_path: Path, page: Page) -> None:
+    """The dashboard works below a mount of another application, even if the caller leaves out the slash."""
     with Site(f"sqlite:{tmp_path / 'site.db'}", mount="/outlive") as site:
         page.goto(site.url.rstrip("/"))
 
@@ -98,8 +98,8 @@ def test_the_theme_can_be_switched_and_is_kept(show: Show) -> None:
 
 
 @pytest.mark.browser
-def test_it_is_readable_on_a_phone(show: Show) -> None:
-    """Nothing is wider than the screen, and the navigation is a menu."""
+def test_shell_fits_the_screen_of_a_phone(show: Show) -> None:
+    """The shell is not wider than the screen of a phone, and its navigation is a menu."""
     page = show("/workers")
     page.set_viewport_size({"width": 360, "height": 640})
     expect(page.get_by_role("heading", name="Workers")).to_be_visible()

@@ -246,8 +246,8 @@ async def test_a_child_may_ask(engine: outlive.Engine) -> None:
     assert ["ann", "bob"] == await in_time(run.result())
 
 
-async def test_what_a_run_asks_itself_comes_before_what_its_children_ask(engine: outlive.Engine) -> None:
-    """The id of a root means the root, if it asks for that name."""
+async def test_a_root_id_means_the_approval_of_the_root_first(engine: outlive.Engine) -> None:
+    """A decision with the id of a root is for the root, even if a child asks for the same name."""
     run = await engine.start(asking_family, id="run-1")
     await has_asked(run, 2)
 

@@ -221,8 +221,9 @@ async def test_a_decision_that_the_end_of_the_run_overtakes_is_refused(place: Pl
             await in_time(slow)
 
 
-async def test_one_name_may_be_asked_for_again(engine: outlive.Engine) -> None:
-    """The oldest open request is meant, or the one that is named."""
+async def test_an_approval_may_be_asked_for_again_under_its_name(engine: outlive.Engine) -> None:
+    """A run may ask again for an approval of the same name, and a decision on the first request is not one on the
+    second."""
     run = await engine.start(asking_plainly, 2)
     (first,) = await has_asked(run)
     await run.approve("go", by="ann", request=first.id)

@@ -555,8 +555,8 @@ async def test_a_child_is_asked_by_its_own_id() -> None:
         assert await run.result() == "ann"
 
 
-async def test_what_is_given_is_checked() -> None:
-    """Where it is given, by name."""
+async def test_arguments_of_an_ask_are_checked() -> None:
+    """A wrong argument of `ask` or `asks` is refused by its name."""
     with pytest.raises(NotInRunError):
         outlive.asks("add")
     async with TestEngine() as engine:
@@ -665,8 +665,8 @@ async def cart_with_moods(most: int) -> list[int]:
     return seen
 
 
-async def test_what_was_judged_stays_judged(place: Place) -> None:
-    """A replay does not ask a validator that thinks otherwise now."""
+async def test_a_replay_does_not_call_a_validator_again(place: Place) -> None:
+    """A replay keeps the asks that a validator accepted, even if the validator would refuse them now."""
     async with place.engine() as engine:
         run = await engine.start(cart_with_moods, 3)
         early = [asyncio.create_task(run.ask("add", number, key=f"k{number}")) for number in (4, 8)]
@@ -701,8 +701,9 @@ class ForgetfulStore(WatchedStore):
         Strictness.most = 10
 
 
-async def test_a_refusal_that_the_store_has_not_is_no_answer() -> None:
-    """The caller waits for what the store says: a worker that had lost the run must not answer."""
+async def test_a_refusal_that_is_not_stored_is_not_an_answer() -> None:
+    """A caller whose refusal was not stored waits for the answer of the store, because that worker may have lost the
+    run."""
     engine = TestEngine()
     store = watch_through(engine, ForgetfulStore)
     try:

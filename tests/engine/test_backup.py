@@ -78,8 +78,8 @@ async def test_a_copy_is_whole_while_workers_write(place: Place, tmp_path: Path)
 
 
 @pytest.mark.every_store
-async def test_what_is_committed_later_is_not_seen_in_a_moment(place: Place) -> None:
-    """Neither by verbs that read rows nor by those that look at trees; afterwards it is."""
+async def test_a_later_commit_is_not_seen_within_one_moment(place: Place) -> None:
+    """Within one moment of a PostgreSQL store no verb sees a run that was committed later."""
     store = place.store()
     await store.open()
     if isinstance(store, PostgresStore):

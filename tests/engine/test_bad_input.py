@@ -165,8 +165,8 @@ def test_two_functions_cannot_have_one_name(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["step", "workflow"])
-def test_what_cannot_be_found_again_cannot_be_defined(kind: str) -> None:
-    """A lambda or a function inside a function has no name that a restarted process could look up."""
+def test_a_local_function_cannot_be_defined(kind: str) -> None:
+    """A lambda or a function inside a function is refused, because a restarted process could not find it by name."""
 
     async def local() -> None:
         """Local."""

@@ -311,8 +311,8 @@ async def test_a_failing_run_does_not_fail_the_batch(engine: outlive.Engine) -> 
     assert isinstance(second, ValueError)
 
 
-async def test_one_item_can_be_cancelled(engine: outlive.Engine) -> None:
-    """It is a run like any other."""
+async def test_an_item_of_a_batch_can_be_cancelled(engine: outlive.Engine) -> None:
+    """An item of a batch can be cancelled like any run."""
     batch = await engine.start_batch(waits_for_ever, [1], id="b")
     await until(lambda: _exists(engine, "b~chunk1~1"))
     await engine.cancel("b~chunk1~1", reason="enough")
@@ -396,8 +396,8 @@ async def batch_items(batch: outlive.types.Batch[Any]) -> AsyncIterator[outlive.
         return
 
 
-async def test_as_many_failures_as_are_tolerated_do_not(engine: outlive.Engine) -> None:
-    """Half of them, to the item."""
+async def test_as_many_failures_as_are_tolerated_do_not_fail_a_batch(engine: outlive.Engine) -> None:
+    """A batch with exactly as many failures as it tolerates succeeds."""
     batch = await engine.start_batch(refuse_odd, range(600), tolerate=Tolerance(failures=300))
 
     assert await in_time(batch.result()) == {"total": 600, "succeeded": 300, "failed": 300}
@@ -435,8 +435,8 @@ async def test_an_id_of_something_else_is_refused(engine: outlive.Engine) -> Non
         await collect(engine.batches.get("run"))
 
 
-async def test_what_cannot_be_a_batch_is_refused_before_anything_is_stored(engine: outlive.Engine) -> None:
-    """With a reason."""
+async def test_wrong_arguments_of_a_batch_are_refused_before_it_reads_a_row(engine: outlive.Engine) -> None:
+    """A batch with wrong arguments is refused with the reason before it reads a row."""
     with pytest.raises(TypeError, match="give it a step or a workflow"):
         await engine.start_batch(print, [1])  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="one argument"):

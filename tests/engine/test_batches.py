@@ -233,7 +233,7 @@ async def test_after_the_end_nothing_more_is_taken() -> None:
     assert 1 == len(await store.read_journal(tree.journal))
 
 
-async def test_what_is_durable_is_answered_though_the_engine_ends_while_the_next_batch_is_written() -> None:
+async def test_committed_changes_are_answered_although_the_engine_ends_in_the_next_batch() -> None:
     """A committer that is abandoned during its second batch has answered the first one, drops the second, and leaves no
     unhandled error."""
     store, heard, errors = Planned(), Heard(), list[dict[str, Any]]()

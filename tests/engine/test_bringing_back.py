@@ -201,8 +201,9 @@ async def back_slow(what: str) -> str:
     return f"{first}, {await back_reserve(f'{what} again')}"
 
 
-async def test_what_ran_beside_the_failure_goes_on(engine: TestEngine) -> None:
-    """Children that were cancelled because of it are as they were: their completed steps stay, and their timers too."""
+async def test_children_beside_the_failed_one_go_on_after_a_retry(engine: TestEngine) -> None:
+    """A retry brings back the children that were cancelled because of the failure, with their completed steps and
+    timers."""
     run = await engine.start(back_both)
     await fail(run)
     world.is_repaired = True
@@ -554,8 +555,8 @@ async def test_workflow_that_raised_by_itself_needs_other_code(engine: TestEngin
     assert world.calls == ["reserve it"]
 
 
-async def test_what_has_no_failure_is_refused(engine: TestEngine) -> None:
-    """Open, succeeded and unknown runs, batches, and runs that made room for others."""
+async def test_retry_of_a_run_that_did_not_fail_is_refused(engine: TestEngine) -> None:
+    """A retry of an open, succeeded, replaced or unknown run is refused with the reason."""
     run = await engine.start(back_patient, 0, id="r")
     await outlive_waits(run)
     with pytest.raises(RunNotRetriableError, match="it is waiting; only a run that has failed"):

@@ -99,8 +99,9 @@ async def test_a_program_without_the_code_starts_a_run_by_name(place: Place) -> 
             assert await in_time(plain.result()) == [{"x": [1, None]}]
 
 
-async def test_what_workers_can_run_is_listed(memory_place: Place) -> None:
-    """With versions and schemas; and it stays known when the workers are gone. [SF-R1]"""
+async def test_workflows_of_workers_are_listed(memory_place: Place) -> None:
+    """The workflows of workers are listed with versions and schemas, and stay known when the workers are gone.
+    [SF-R1]"""
     async with stranger(memory_place) as client:
         async with memory_place.engine() as engine:
             await described(engine)
@@ -151,8 +152,8 @@ async def test_an_unknown_workflow_is_named_with_those_that_are_near(memory_plac
             await engine.start_by_name("zzz")
 
 
-async def test_what_is_described_is_written_once_and_added_to(memory_place: Place) -> None:
-    """A worker with other code adds its own; one with the same writes nothing; what cannot be read is written again."""
+async def test_descriptions_of_workflows_are_written_once_and_added_to(memory_place: Place) -> None:
+    """A worker with other code adds its descriptions, and a worker with the same code writes nothing."""
     async with memory_place.engine(worker=False) as engine:
         store = store_of(engine)
         held = [b""]

@@ -57,8 +57,8 @@ async def test_callers_that_come_meanwhile_share_the_next_question() -> None:
     assert len(cells.asked) == 2
 
 
-async def test_what_has_not_changed_is_decoded_once() -> None:
-    """A caller gets the very value that the caller before got."""
+async def test_a_cell_that_has_not_changed_is_decoded_once() -> None:
+    """A cell that has not changed is decoded once, and every caller gets the same value."""
     cells, decoded = Cells(), []
 
     def decode(held: bytes | None) -> list[bytes | None]:

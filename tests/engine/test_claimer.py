@@ -244,8 +244,9 @@ async def slept(hall: Hall) -> float:
     return Sleeps.asked[-1]
 
 
-async def test_it_sleeps_for_the_poll_interval_give_or_take_a_quarter(hall: Hall) -> None:
-    """So that the workers of a fleet do not ask in step."""
+async def test_claimer_sleeps_for_the_poll_interval_give_or_take_a_quarter(hall: Hall) -> None:
+    """A claimer sleeps for the poll interval, a quarter more or less, so that the workers of a fleet do not ask in
+    step."""
     hall.claimer.start()
     for chance, share in ((0.0, 0.75), (0.5, 1.0), (0.9, 1.2)):
         hall.clock.chance = chance
@@ -254,8 +255,9 @@ async def test_it_sleeps_for_the_poll_interval_give_or_take_a_quarter(hall: Hall
     assert 0 < hall.rescuer.looks
 
 
-async def test_it_wakes_up_for_the_next_timer_if_it_has_room(hall: Hall) -> None:
-    """A timer that is due already is looked for at once; one that is far, at the next poll."""
+async def test_claimer_wakes_up_for_the_next_timer_if_it_has_room(hall: Hall) -> None:
+    """A claimer with room wakes up for the next timer; without room, or for a far timer, it sleeps until the next
+    poll."""
     hall.claimer.start()
     for seconds, wanted in ((3, 3), (-5, 0), (300, POLL)):
         hall.store.next_wake_at = hall.clock.now() + seconds * MICROSECONDS
@@ -269,8 +271,8 @@ async def test_it_wakes_up_for_the_next_timer_if_it_has_room(hall: Hall) -> None
     await in_time(hall.claimer.stop())
 
 
-async def test_it_does_not_ask_for_runs_without_room_and_looks_as_soon_as_there_is_some(hall: Hall) -> None:
-    """Only then: room that was not missed wakes no claimer."""
+async def test_claimer_without_room_asks_for_no_runs_until_there_is_some(hall: Hall) -> None:
+    """A claimer without room asks for no runs, and looks as soon as there is room that it missed."""
     hall.claimer.start()
     await slept(hall)
     asked = len(Sleeps.asked)
@@ -294,8 +296,8 @@ async def test_it_does_not_ask_for_runs_without_room_and_looks_as_soon_as_there_
     await in_time(hall.claimer.stop())
 
 
-async def test_it_goes_on_without_a_pause_while_claims_are_full(hall: Hall) -> None:
-    """A claim that is not full is the last one."""
+async def test_claimer_goes_on_without_a_pause_while_claims_are_full(hall: Hall) -> None:
+    """A claimer goes on without a pause while its claims are full, and sleeps after one that is not."""
     hall.store.due = [(number, False) for number in range(1, 24)]
     hall.claimer.start()
 
@@ -368,8 +370,8 @@ async def test_claim_without_an_answer_is_looked_for_again_and_again_for_a_while
     assert before == hall.store.looks
 
 
-async def test_it_does_not_doubt_without_a_reason(hall: Hall) -> None:
-    """The list of what is ours is not read for nothing."""
+async def test_claimer_does_not_read_the_list_of_its_runs_without_a_reason(hall: Hall) -> None:
+    """A claimer without a reason for doubt does not read the list of its runs."""
     for _ in range(5):
         await hall.look(after=1)
     assert (0, 0, 0) == (hall.store.looks, hall.work.judged, hall.counters.runs_reclaimed)

@@ -127,8 +127,8 @@ async def test_worker_wakes_up_when_the_next_timer_is_due(place: Place) -> None:
         assert "awake" == await in_time(engine.get(run.id).result())
 
 
-async def test_one_look_brings_the_runs_that_it_has_claimed(place: Place) -> None:
-    """They are in motion when it returns, and it says how many they are."""
+async def test_a_look_sets_the_runs_that_it_claims_in_motion(place: Place) -> None:
+    """A look of the claimer returns the number of the runs that it has claimed, and they are in motion."""
     async with place.engine(poll_seconds=HOUR) as engine:
         station: Any = sessions_of(engine)
         await turns_of_the_loop(20)

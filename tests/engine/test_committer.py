@@ -378,8 +378,8 @@ class Noting(FaultyStore):
         return await super()._do(name, *args, **kwargs)
 
 
-async def test_what_moves_is_written_before_starts_that_came_earlier(place: Place) -> None:
-    """A burst of starts does not keep a run from going on; and some of them are in each batch."""
+async def test_changes_of_runs_are_written_before_earlier_starts(place: Place) -> None:
+    """The change of a run is written before starts that came earlier, and some starts are in each batch."""
     stores: list[Noting] = []
 
     def wrap(inner: Store) -> Any:

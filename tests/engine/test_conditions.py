@@ -157,8 +157,8 @@ async def test_a_wait_for_a_condition_survives_a_crash_at_every_commit() -> None
     await crash_everywhere(vote, 2, signals=signals)
 
 
-async def test_what_cannot_be_a_condition_is_refused() -> None:
-    """A coroutine function would never be awaited."""
+async def test_a_coroutine_function_is_refused_as_a_condition() -> None:
+    """A coroutine function is refused as a condition, and so is a condition outside a workflow."""
 
     async def later() -> bool:
         return True

@@ -248,8 +248,8 @@ async def test_finally_blocks_run_and_except_exception_sees_nothing(engine: outl
     assert stage.calls == ["cleaned 2", "cleaned 1", "cleaned 0"]
 
 
-async def test_what_is_left_open_is_cancelled_and_awaited_first(engine: outlive.Engine) -> None:
-    """Children and branches end with their generation."""
+async def test_children_and_branches_end_with_their_generation(engine: outlive.Engine) -> None:
+    """Children and branches that a generation leaves open are cancelled and awaited before the next one begins."""
     run = await engine.start(leaves_things_open, 1, id="r")
     await stage.gate("branch").reached()
     stage.gate("ready").open()
@@ -272,8 +272,8 @@ async def test_any_branch_may_continue_as_new(engine: outlive.Engine, how: str) 
     assert (await run.info()).id == run.id
 
 
-async def test_it_may_go_on_as_another_version_or_workflow(engine: outlive.Engine) -> None:
-    """The result has the type of the last one."""
+async def test_a_run_may_go_on_as_another_version_or_workflow(engine: outlive.Engine) -> None:
+    """A run may go on as another version or another workflow, and has the result of the last one."""
     run = await engine.start(widens, "tree", id="r")
 
     assert await in_time(run.result()) == "tree 3"

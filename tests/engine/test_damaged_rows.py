@@ -126,8 +126,8 @@ async def test_a_damaged_row_is_listed_and_found_with_what_is_wrong_with_it(plac
     await store.close()
 
 
-async def test_a_text_that_is_no_text_any_more_damages_its_row_only(tmp_path: Path) -> None:
-    """SQLite gives back whatever bytes are there; PostgreSQL lets none be written."""
+async def test_a_column_that_is_not_text_any_more_damages_its_row_only(tmp_path: Path) -> None:
+    """A column of a SQLite row that is not text any more damages that run, and the others are listed and claimed."""
     place = Place(tmp_path / "engine.db", is_damaged=True)
     store = place.store()
     await store.open()

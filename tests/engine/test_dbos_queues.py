@@ -226,8 +226,8 @@ async def test_run_in_a_queue_survives_the_garbage_collector() -> None:
     [{"concurrency": 1}, {"concurrency": 1, "rate": FixedWindow(10, 1)}, {"per_worker": 1}],
     ids=["concurrency", "concurrency and rate", "per worker"],
 )
-async def test_one_at_a_time(limits: dict[str, Any], place: Place) -> None:
-    """The second one begins when the first one has ended. [DB-Q10 DB-Q11 DB-Q17]"""
+async def test_a_queue_with_a_limit_of_one_runs_one_at_a_time(limits: dict[str, Any], place: Place) -> None:
+    """A run in a queue with a limit of one begins when the run before it has ended. [DB-Q10 DB-Q11 DB-Q17]"""
     queue = Queue("dbos at a time", **limits)
     async with place.engine() as engine:
         first = await engine.start(dbos_gated, "first", queue=queue)

@@ -198,8 +198,8 @@ async def test_steps_over_decorators_on_static_methods_and_with_attributes_are_s
         assert 5 == len([event for event in await journal_of(run) if type(event).__name__ == "StepSucceeded"])
 
 
-def test_a_workflow_is_no_method() -> None:
-    """No journal could hold its object; the message says what to write."""
+def test_a_method_is_refused_as_a_workflow() -> None:
+    """A method is refused as a workflow, because no journal could hold its object, with what to write instead."""
     with pytest.raises(DefinitionError, match=r"Service.charge at .*is a method.*at the top level.*@staticmethod"):
         outlive.workflow(Service.charge)
 

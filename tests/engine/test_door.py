@@ -430,8 +430,8 @@ async def test_a_span_may_be_a_timedelta(memory: Any) -> None:
     assert 60 == door_step.options(timeout=timedelta(minutes=1)).call_options.timeout_seconds
 
 
-async def test_an_id_is_no_handle(memory: Any) -> None:
-    """Who gives the run instead of its id is told so."""
+async def test_a_handle_in_place_of_an_id_is_refused(memory: Any) -> None:
+    """A handle in place of a run id is refused with the advice to give its id."""
     run = await memory.start(door_workflow, id="run-1")
 
     with pytest.raises(InvalidArgumentError, match=r"engine\.signal: run_id=<run run-1> cannot work: .*run\.id"):

@@ -64,8 +64,10 @@ async def test_many_children_are_recorded_in_turns(place: Place) -> None:
         assert [] == await check_store(store_of(engine))
 
 
-async def test_what_happens_meanwhile_waits_for_its_turn(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The end of a step, signals and timers come between two events of a burst."""
+async def test_messages_and_ends_come_between_the_events_of_a_burst(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Signals, timers and ends of steps come between two events of a burst, and none is lost."""
     monkeypatch.setattr(live, "EVENTS_AT_ONCE", 1)
     async with place.engine() as engine:
         run = await engine.start(all_kinds, 8, id="parent")

@@ -239,9 +239,9 @@ async def fork_refund(cents: int) -> str:
     return f"{cents} {is_large} {first.by} {second.by}"
 
 
-async def test_what_people_decided_counts_for_the_run_that_they_saw(engine: TestEngine) -> None:
-    """With other arguments, or another result before they were asked, a fork asks them again and says about what.
-    What they decided before the edit stays."""
+async def test_a_decision_counts_for_a_fork_that_asks_the_same(engine: TestEngine) -> None:
+    """A fork with other arguments, or with another result before the question, asks its people again; earlier decisions
+    stay."""
     run = await engine.start(fork_refund, 1, id="f")
     await engine.settle()
     await run.approve("teller", by="ann")

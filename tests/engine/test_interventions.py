@@ -127,8 +127,9 @@ async def test_a_worker_forks_a_run_for_a_program_without_the_code(
     assert stage.calls == ["price of lamp", "repaired", "price of candle"]
 
 
-async def test_what_the_worker_refuses_reaches_the_caller(owner: outlive.Engine, stranger: outlive.Engine) -> None:
-    """With the class and the words of the verb; nothing is changed."""
+async def test_a_refusal_of_the_worker_reaches_the_caller(owner: outlive.Engine, stranger: outlive.Engine) -> None:
+    """A caller without the code gets the error of the worker that refused its retry or fork, with its class and
+    words."""
     await fail(owner)
     hopeless = await owner.start(iv_raises, id="hopeless")
     with pytest.raises(RunFailedError):

@@ -76,8 +76,8 @@ async def test_a_line_says_which_run_and_step_it_is_about(stream: StringIO) -> N
     assert paying["time"].endswith("Z")
 
 
-def test_what_is_redacted_is_in_no_line(stream: StringIO) -> None:
-    """By its field, and where the same record repeats it."""
+def test_redacted_fields_are_in_no_line(stream: StringIO) -> None:
+    """The value of a redacted field is in no part of its record: not in the field, the message or the error."""
     try:
         raise ValueError("4111-1111 is refused")
     except ValueError:

@@ -112,7 +112,7 @@ async def test_a_workflow_knows_its_run() -> None:
     assert [False, False] == [first.is_replaying, second.is_replaying]
 
 
-async def test_outside_a_workflow_there_is_no_run() -> None:
+async def test_current_run_outside_a_workflow_is_refused() -> None:
     """`current_run` is refused outside a workflow, and in a step the error names `current_step`."""
     with pytest.raises(NotInRunError, match="outside a workflow;"):
         outlive.current_run()

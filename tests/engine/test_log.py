@@ -114,8 +114,8 @@ async def test_a_failed_run_is_a_warning_with_the_traceback_of_the_code(caplog: 
     assert f'File "{__file__}"' in ended.getMessage()
 
 
-async def test_the_failure_of_a_child_is_no_warning(caplog: pytest.LogCaptureFixture) -> None:
-    """Its parent gets the exception and decides."""
+async def test_the_failure_of_a_child_is_logged_as_information(caplog: pytest.LogCaptureFixture) -> None:
+    """The failure of a child is logged as information, because its parent gets the exception and decides."""
     async with TestEngine() as engine:
         assert "caught" == await (await engine.start(parent, id="a")).result()
 
@@ -325,10 +325,10 @@ async def hides_it_in_a_task() -> None:
 @pytest.mark.parametrize(
     ("workflow", "text"), [(opens_a_thread, "to_thread(print)"), (hides_it_in_a_task, "the line in")]
 )
-async def test_what_is_not_durable_names_the_line_of_the_code(
+async def test_the_reason_of_a_parked_run_names_the_line_of_its_code(
     workflow: outlive.types.Workflow[[], None], text: str
 ) -> None:
-    """File and line, also if only the standard library is between that line and the refusal."""
+    """A run that is parked for a call that is not durable names the file and line of that call."""
     async with TestEngine() as engine:
         with pytest.raises(outlive.errors.RunParkedError) as caught:
             await (await engine.start(workflow, id="a")).result()

@@ -157,8 +157,8 @@ async def test_a_batch_refuses_a_method_without_a_resource() -> None:
             await engine.start_batch(north.charge, [1])
 
 
-def test_what_cannot_be_a_method_is_refused() -> None:
-    """Where it is written."""
+def test_a_method_step_that_cannot_work_is_refused() -> None:
+    """A method as a step with `process=True`, or as the undo of a plain step, is refused where it is defined."""
     with pytest.raises(DefinitionError, match="it is a method, and process=True"):
         outlive.step(process=True)(Till.sync)
     with pytest.raises(DefinitionError, match=r"its undo Till\.give_back is a method"):

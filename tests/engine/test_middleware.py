@@ -263,7 +263,7 @@ class Sync:
         (Noting(), ArgumentTypeError, r"give a list, for example middleware=\[Tracing\(\)\]"),
     ],
 )
-def test_what_is_no_middleware_is_refused(bad: Any, kind: type[Exception], message: str) -> None:
-    """By the engine that is given it."""
+def test_an_object_that_is_not_middleware_is_refused(bad: Any, kind: type[Exception], message: str) -> None:
+    """An engine refuses an object that is not middleware, with what is wrong."""
     with pytest.raises(kind, match=message):
         outlive.Engine("memory:", middleware=bad)

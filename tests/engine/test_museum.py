@@ -121,7 +121,7 @@ async def test_a_failure_that_cannot_be_described_is_a_failure_all_the_same(engi
     ]
 
 
-async def test_what_follows_a_step_cannot_undo_it(place: Place) -> None:
+async def test_a_codec_that_fails_after_a_step_does_not_repeat_it(place: Place) -> None:
     """A payload codec that fails after a step has ended parks the run, and the step does not run again."""
     async with place.engine(codecs=[Moody()]) as engine:
         run = await engine.start(museum_disliked, "charged")

@@ -209,8 +209,8 @@ async def test_code_that_has_only_the_new_way_left_goes_on(place: Place, *, at_l
         assert newest.counters.runs_declined == 0
 
 
-async def test_what_was_sent_meanwhile_and_a_resume_reach_the_newer_worker(place: Place) -> None:
-    """A person resumes a parked run; the old worker that takes it first does not spend that."""
+async def test_a_signal_and_a_resume_reach_the_newer_worker(place: Place) -> None:
+    """A signal and a resume reach the newer worker, even if an old worker takes the run first and declines it."""
     await begin_with_new_code(place)
 
     async def misfit(order: str) -> list[str]:

@@ -228,8 +228,9 @@ async def test_clean_stop_takes_back_intents_of_calls_that_were_not_made(place: 
     assert ["a", "b", "c"] == sorted(stage.calls)
 
 
-async def test_interrupted_call_that_an_earlier_interruption_ends_is_no_fact(place: Place) -> None:
-    """Two calls raced when the process died; the run hears of the first one and gives the other one up."""
+async def test_second_of_two_interrupted_calls_is_given_up(place: Place) -> None:
+    """A run that raced two calls when its process died gets the interruption of the first and gives the other one
+    up."""
     engine = await place.engine().__aenter__()
     await engine.start(sending_the_first_that_answers, id="run-1")
     await stage.gate("a").reached()

@@ -224,10 +224,11 @@ async def test_other_facts_are_logged_once_and_counted_and_the_run_goes_on(
 
 @pytest.mark.parametrize("place", ["memory"], indirect=True)
 @pytest.mark.parametrize(("reported_max", "logged"), [(1, 2), (2, 1)])
-async def test_what_the_log_has_had_is_remembered_for_so_many_runs(
+async def test_a_warning_is_remembered_for_a_bounded_number_of_runs(
     place: Place, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, reported_max: int, logged: int
 ) -> None:
-    """Beyond that it may have something twice; memory does not grow with the runs."""
+    """A worker remembers for a bounded number of runs that it has logged their other arguments, and logs them again
+    beyond that."""
     monkeypatch.setattr(replay_notes, "REPORTED_MAX", reported_max)
     async with place.engine() as first:
         for id in ("run-1", "run-2"):

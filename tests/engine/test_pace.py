@@ -87,8 +87,8 @@ def test_checks_of_a_fleet_do_not_stay_in_step() -> None:
     assert [3, 5] == [round(wait or 0, 3) for wait in waits]
 
 
-def test_what_a_start_took_counts_for_the_first_check() -> None:
-    """A start that found few orphans is not followed by a second one at once."""
+def test_orphans_taken_at_the_start_count_for_the_first_check() -> None:
+    """The orphans that a worker takes at its start count towards its first check."""
     pace = OrphanPace(Recovery(orphans_per_check_max=10), clock=StandingClock(), room_max=1_000)
     pace.took(4, asked=450)
 

@@ -419,8 +419,8 @@ async def hears_of_a_pause(engine: outlive.Engine) -> bool:
     return bool(worker_of(engine).mail.pauses)
 
 
-async def test_what_is_paused_must_be_said(engine: outlive.Engine) -> None:
-    """One of three."""
+async def test_pause_and_resume_take_exactly_one_target(engine: outlive.Engine) -> None:
+    """`pause` and `resume` refuse no target and two targets."""
     wrong: list[dict[str, Any]] = [{}, {"run_id": "a", "all": True}, {"workflow": "a", "all": True}]
     for options in wrong:
         with pytest.raises(InvalidArgumentError, match="exactly one"):

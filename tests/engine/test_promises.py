@@ -229,8 +229,8 @@ async def test_a_settlement_that_was_not_answered_is_sent_again(place: Place) ->
         assert "5" == await in_time(run.result())
 
 
-async def test_what_cannot_be_settled_says_why() -> None:
-    """The run is unknown or has ended, or made no such promise."""
+async def test_a_promise_that_cannot_be_settled_is_refused_with_the_reason() -> None:
+    """A promise whose run is unknown or has made no such promise is refused with the reason."""
     async with TestEngine() as engine:
         run = await engine.start(promised, "any", id="order-7")
         promise = await link_of(engine, run)
@@ -292,8 +292,8 @@ async def test_a_type_that_no_schema_describes_is_refused() -> None:
     assert "outlive.promise: kind=Undescribed cannot be described as JSON" in said
 
 
-def test_outside_a_run_there_are_no_promises() -> None:
-    """The error says where it belongs."""
+def test_a_promise_outside_a_workflow_is_refused() -> None:
+    """`outlive.promise` outside a workflow raises NotInRunError."""
     with pytest.raises(NotInRunError, match=r"outlive\.promise\(\) was called outside a workflow"):
         outlive.promise(int)
 

@@ -132,8 +132,8 @@ async def test_fields_are_readable_while_it_runs_and_merge_with_those_before(eng
     assert await run.published() == shown
 
 
-async def test_what_was_published_survives_a_crash_and_is_merged_with(place: Place) -> None:
-    """The next worker knows what the last one had shown. [TS-R3]"""
+async def test_published_values_survive_a_crash_and_are_merged(place: Place) -> None:
+    """The next worker has the values that the lost one published, and later ones are merged with them. [TS-R3]"""
     doomed = await place.engine().__aenter__()
     run = await doomed.start(shows_stages, id="r")
     await stage.gate("packing").reached()
@@ -165,8 +165,8 @@ async def test_publishing_the_same_again_costs_nothing(engine: outlive.Engine) -
     assert len(await events_of(run, RunPublished)) == 1
 
 
-async def test_what_a_workflow_does_to_its_values_later_changes_nothing(engine: outlive.Engine) -> None:
-    """A list that grows after it was published is not published again."""
+async def test_a_published_list_does_not_change_with_the_workflows_list(engine: outlive.Engine) -> None:
+    """A list that grows after it was published stays published as it was."""
     run = await engine.start(changes_what_it_published)
 
     await in_time(run.result())
@@ -284,10 +284,10 @@ async def lets_a_step_repeat_itself() -> None:
     await tells_the_same_again()
 
 
-async def test_what_is_shown_already_is_not_written_again(
+async def test_a_published_value_that_is_repeated_is_not_written_again(
     engine: outlive.Engine, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A step may say it as often as it likes."""
+    """A step may publish the same value as often as it likes, and it is written once."""
     run = await engine.start(lets_a_step_repeat_itself)
     await stage.gate("told").reached()
 

@@ -106,8 +106,8 @@ async def test_rows_of_a_generator_are_in_as_few_chunks_as_those_of_a_list() -> 
         assert len(await engine.list(id_prefix="m~chunk")) == 10  # None has more than 32.
 
 
-async def test_so_many_rows_are_read_ahead_and_no_more() -> None:
-    """Enough of them to know the size of a chunk, or some megabytes."""
+async def test_a_bounded_number_of_rows_is_read_ahead() -> None:
+    """A batch reads ahead as many rows as a chunk needs, or some megabytes, and no more."""
     read: list[int] = []
 
     def rows(size: int) -> Iterator[bytes]:

@@ -77,8 +77,8 @@ async def test_run_that_is_claimed_again_is_still_the_orphan_that_it_was(
     assert [(Outcome.COMMITTED, tree.journal)] == await store.commit([change])
 
 
-async def test_run_that_has_moved_since_it_was_taken_over_is_no_orphan(store: MemoryStore) -> None:
-    """A worker has judged it then."""
+async def test_run_that_has_moved_since_it_was_taken_over_is_not_an_orphan(store: MemoryStore) -> None:
+    """A run that has moved since it was taken over is claimed again without an interruption."""
     tree = await begin(store, "tree")
     await claimed(tree, True)
     await tree.step()

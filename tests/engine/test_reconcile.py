@@ -29,8 +29,8 @@ async def until_resting(engine: outlive.Engine) -> None:
     await until(is_so)
 
 
-async def test_what_is_ours_and_nowhere_here_is_claimed_again(engine: outlive.Engine) -> None:
-    """A run that was lost in memory goes on, under a claim of its own; nothing is said of the others."""
+async def test_a_run_that_is_owned_and_not_in_memory_is_claimed_again(engine: outlive.Engine) -> None:
+    """A run that its worker owns and has lost from memory is claimed again, and the other runs are left alone."""
     await begun(engine, "lost", id="run-1")
     await begun(engine, "held", id="run-2")
     run = await row_of(engine, "run-1")
@@ -44,8 +44,8 @@ async def test_what_is_ours_and_nowhere_here_is_claimed_again(engine: outlive.En
     assert [2, 1] == [stage.count(name) for name in ("lost", "held")]
 
 
-async def test_what_is_here_and_another_has_is_let_go_of(place: Place) -> None:
-    """Its step is cancelled at once, not when it ends and its result is refused."""
+async def test_a_run_in_memory_that_another_worker_owns_is_discarded(place: Place) -> None:
+    """A run in memory that another worker owns is discarded, and its step is cancelled at once."""
     async with place.engine() as first:
         await begun(first, "held", id="run-1")
         client = place.engine(worker=False)
@@ -67,8 +67,8 @@ async def test_what_is_here_and_another_has_is_let_go_of(place: Place) -> None:
             assert "held" == await in_time(second.get("run-1").result())
 
 
-async def test_what_was_ended_from_outside_is_let_go_of(place: Place) -> None:
-    """Another run has its id by now; the old one has no business there."""
+async def test_a_run_in_memory_that_was_replaced_is_discarded(place: Place) -> None:
+    """A run in memory that another run has replaced is discarded, and its step is cancelled."""
     async with place.engine() as first:
         await begun(first, "old", id="run-1")
         async with place.engine(worker=False) as client:

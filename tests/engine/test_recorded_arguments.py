@@ -72,8 +72,8 @@ def _has(event: Any) -> bool:
     return getattr(event, "arguments", None) is not None
 
 
-async def test_they_are_not_recorded_unless_it_is_asked_for(place: Place) -> None:
-    """Nor does a worker that records them contradict a journal without."""
+async def test_arguments_are_not_recorded_by_default(place: Place) -> None:
+    """An engine without `record_arguments` records no arguments."""
     async with place.engine() as engine:
         run = await engine.start(converse_recorded, 1, id="c-1")
         await in_time(run.result())

@@ -40,8 +40,8 @@ async def unreported() -> None:
     return None
 
 
-async def test_what_moves_and_what_waits_is_not_reported(engine: outlive.Engine) -> None:
-    """A run with a worker and a run with a wait are as they should be, and an ended one is over."""
+async def test_runs_that_move_or_wait_are_not_reported(engine: outlive.Engine) -> None:
+    """A run that moves, waits or has ended is not in the recovery report."""
     await engine.start(reported, "held", id="moving")
     await stage.gate("held").reached()
     await waits(await engine.start(reported_sleep, id="asleep"))

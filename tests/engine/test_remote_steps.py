@@ -172,8 +172,10 @@ async def test_a_worker_gets_and_gives_plain_json(engine: TestEngine) -> None:
         ({"x": math.nan}, {"x": "NaN"}),
     ],
 )
-async def test_what_json_has_nothing_for_comes_in_its_public_form(engine: TestEngine, value: Any, public: Any) -> None:
-    """The task can be claimed, by a program in any language."""
+async def test_task_input_that_json_cannot_express_has_a_public_form(
+    engine: TestEngine, value: Any, public: Any
+) -> None:
+    """A task whose input JSON cannot express is claimed with its public form, for programs in any language."""
     run = await engine.start(cropped_any, value)
     await engine.settle()
     task = await engine.tasks.claim("cpu", ["crop_any"])

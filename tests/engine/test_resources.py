@@ -248,8 +248,8 @@ async def test_outside_of_a_run_the_caller_gives_the_resource() -> None:
     assert [] == stage.calls
 
 
-async def test_in_a_run_a_resource_is_no_argument() -> None:
-    """The journal could not hold it."""
+async def test_a_resource_is_refused_as_an_argument_in_a_run() -> None:
+    """A call in a run that gives a resource as an argument fails, because the journal could not hold it."""
     async with TestEngine() as engine:
         with pytest.raises(RunFailedError, match="unexpected keyword argument 'db'") as caught:
             await (await engine.start(with_argument)).result()

@@ -122,8 +122,8 @@ class _Command:
 
 
 @pytest.mark.parametrize("registered", [(), (BusyError,)])
-def test_what_a_process_raised_is_asked_as_the_workflow_would_get_it(registered: tuple[type[Exception], ...]) -> None:
-    """From another process comes only data: the class itself if it is registered, else `StepFailedError`."""
+def test_retry_policy_gets_a_process_error_as_the_workflow_would(registered: tuple[type[Exception], ...]) -> None:
+    """A retry policy gets an error of a process as its class if that is registered, else as `StepFailedError`."""
     seen: list[BaseException] = []
     command: Any = _Command()
     command.step = _Step()
@@ -398,8 +398,8 @@ def test_a_policy_that_cannot_work_is_refused(wrong: dict[str, Any], advice: str
     ],
     ids=["step", "workflow", "Engine"],
 )
-def test_what_is_no_policy_is_refused_everywhere(give: Callable[[], Any]) -> None:
-    """`retry=3` is a natural mistake."""
+def test_a_number_in_place_of_a_retry_policy_is_refused_everywhere(give: Callable[[], Any]) -> None:
+    """`retry=3` is refused everywhere with `outlive.Retry(attempts=3)`."""
     with pytest.raises(TypeError, match=r"outlive.Retry\(attempts=3\)"):
         give()
 

@@ -146,8 +146,9 @@ async def test_step_that_returned_in_the_same_turn_as_a_lost_transaction_is_not_
 
 
 @WITHOUT_SERVER
-async def test_what_a_step_published_last_is_there_with_its_transaction(place: Place) -> None:
-    """It said something while what it had said before was on its way into the journal."""
+async def test_last_published_value_is_there_with_its_transaction(place: Place) -> None:
+    """A value that a step publishes at its end is there with its transaction, even while an earlier one is being
+    written."""
     async with place.engine() as engine:
         run = await engine.start(crediting_aloud)
         assert "ann" == await in_time(run.result())

@@ -296,8 +296,8 @@ async def _yields() -> Any:
         "raises",
     ],
 )
-async def test_what_cannot_be_a_step_is_refused(fn: Any, options: dict[str, Any], advice: str) -> None:
-    """Where it is called, outside of a run too, with what to write instead."""
+async def test_a_callable_that_cannot_be_a_step_is_refused(fn: Any, options: dict[str, Any], advice: str) -> None:
+    """`run_step` refuses a callable or a name that cannot be a step, also outside a run, with what to write instead."""
     with pytest.raises(InvalidArgumentError) as caught:
         await outlive.run_step(fn, **options)
     assert advice in str(caught.value)

@@ -119,7 +119,8 @@ async def test_a_saga_that_succeeds_keeps_everything(engine: outlive.Engine) -> 
     assert ({"a", "b"}, []) == (stage.values["held"], undone())
 
 
-async def test_going_on_as_a_new_generation_is_no_failure(engine: outlive.Engine) -> None:
+async def test_going_on_as_a_new_generation_undoes_nothing(engine: outlive.Engine) -> None:
+    """A saga that goes on as a new generation undoes nothing."""
     run = await engine.start(saga_generations, 2)
 
     assert await in_time(run.result()) == "room 0"

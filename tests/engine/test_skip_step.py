@@ -224,8 +224,9 @@ async def test_reason_lists_the_first_of_many_steps_in_flight(place: Place) -> N
     await engine.__aexit__(None, None, None)
 
 
-async def test_of_several_steps_one_must_be_named(place: Place) -> None:
-    """The reason lists those in flight; the others are called again, the skipped one is not."""
+async def test_a_skip_must_name_one_of_several_steps_in_flight(place: Place) -> None:
+    """A skip without a name is refused when several steps are in flight; the named one is skipped, and the others run
+    again."""
     engine = await quarantined(place, skipping_many, gates=("bad", "good"))
 
     await engine.skip_step("run-1", result="given")

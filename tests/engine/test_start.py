@@ -209,8 +209,8 @@ async def test_an_unknown_way_to_resolve_a_conflict_is_refused(engine: outlive.E
 
 
 @pytest.mark.parametrize("run_id", ["", "a b", "a/b", "~a", "x" * 129, "run-1~old1", "count", "follow", "stuck"])
-async def test_an_id_that_is_no_name_is_refused(engine: outlive.Engine, run_id: str) -> None:
-    """Run ids appear in URLs and file names, so a bad one is refused at the start."""
+async def test_an_invalid_run_id_is_refused(engine: outlive.Engine, run_id: str) -> None:
+    """An invalid run id is refused at the start, because ids appear in URLs and file names."""
     with pytest.raises(InvalidRunIdError):
         await engine.start(started, "a", id=run_id)
 

@@ -175,8 +175,8 @@ async def test_a_timed_out_attempt_is_retried(engine: outlive.Engine) -> None:
     assert "StepTimeoutError" in failed.failure.type
 
 
-async def test_a_timeout_error_of_the_step_itself_is_no_timeout(engine: outlive.Engine) -> None:
-    """The workflow can tell a step that raised TimeoutError from one that was stopped."""
+async def test_a_timeout_error_of_a_step_differs_from_its_timeout(engine: outlive.Engine) -> None:
+    """A workflow can tell a step that raised TimeoutError from a step that was stopped."""
     run = await engine.start(timing_out_by_itself)
 
     assert "TimeoutError of its own" == await in_time(run.result())

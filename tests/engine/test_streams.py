@@ -159,10 +159,10 @@ async def test_reader_in_another_process_reads_along(place: Place, monkeypatch: 
 
 
 @pytest.mark.every_store
-async def test_what_is_written_while_the_first_look_ends_is_not_missed(
+async def test_an_item_written_during_the_first_look_is_not_missed(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A reader that began to listen only when it had looked would hear of nothing that came in between."""
+    """A reader gets the items that were written while its first look at the store was ending."""
     monkeypatch.setattr(streams, "RUNG_LOOK_SECONDS", 3600)
     stores: list[FaultyStore] = []
     async with place.engine() as engine, place.engine(worker=False, wrap=faulty(stores)) as client:
@@ -539,8 +539,8 @@ async def streams_something_odd() -> str:
     return "it went"
 
 
-async def test_what_cannot_be_emitted_is_refused_where_it_is_emitted(engine: outlive.Engine) -> None:
-    """With what is wrong; neither the run nor its stream is harmed."""
+async def test_an_item_that_cannot_be_stored_is_refused(engine: outlive.Engine) -> None:
+    """An item without a stored form is refused where it is emitted, and the run and its stream go on."""
     run = await engine.start(streams_something_odd)
 
     assert await in_time(run.result()) == "an item of stream 'words'"

@@ -51,8 +51,8 @@ async def test_nothing_is_found_where_nothing_was_left(place: Place) -> None:
     assert ["a"] == stage.calls
 
 
-async def test_what_was_left_is_found_once(place: Place) -> None:
-    """The next look finds nothing: what is taken is not taken again, not even by its worker. [TS-R18 SF-U7]"""
+async def test_an_orphan_is_claimed_once(place: Place) -> None:
+    """An orphan is claimed by one of two workers, and their next look claims nothing. [TS-R18 SF-U7]"""
     first = await place.engine().__aenter__()
     await first.start(swept, "a", id="run-1")
     await stage.gate("a").reached()
@@ -67,9 +67,9 @@ async def test_what_was_left_is_found_once(place: Place) -> None:
     assert ["a before", "a", "a"] == [call for call in stage.calls if call != "a cancelled"]
 
 
-async def test_what_is_taken_over_is_counted(place: Place) -> None:
-    """Claimed, rebuilt and ended: three runs were in motion; those that had ended or sleep are not among them.
-    [SF-U6]"""
+async def test_runs_that_are_taken_over_are_counted(place: Place) -> None:
+    """A worker that takes over three runs in motion counts three claims, replays and ends; ended and sleeping runs are
+    not counted. [SF-U6]"""
     first = await place.engine().__aenter__()
     await in_time((await first.start(swept_at_once, "ended")).result())
     await waits(await first.start(swept_sleeper))

@@ -81,8 +81,8 @@ async def test_a_thread_can_do_everything(engine: outlive.Engine) -> None:
     assert listed == ["run-2"]
 
 
-async def test_what_a_verb_raises_is_raised_in_the_thread(engine: outlive.Engine) -> None:
-    """With its type, and at once."""
+async def test_error_of_a_verb_is_raised_in_the_calling_thread(engine: outlive.Engine) -> None:
+    """An error of a verb is raised in the thread that called it, with its type."""
 
     def work() -> None:
         with pytest.raises(RunNotFoundError):
@@ -271,8 +271,8 @@ def test_two_threads_cannot_enter_one_engine(tmp_path: Path, monkeypatch: pytest
         assert sync.start(greeting, "again").result(timeout=20) == "Hello, again!"
 
 
-def test_a_stream_that_outlives_its_engine_is_no_error() -> None:
-    """It is closed when it is forgotten, and no code can catch what is raised then."""
+def test_a_stream_that_outlives_its_engine_can_be_closed() -> None:
+    """A stream that outlives its engine can be closed without an error."""
     with outlive.Engine("memory:").sync as engine:
         stream = engine.start_batch(note, ["a", "b"]).items()
         assert next(stream).index == 0
@@ -309,15 +309,15 @@ def test_an_engine_that_is_left_before_it_was_entered_stops(monkeypatch: pytest.
     assert not host.thread.is_alive()
 
 
-def test_what_goes_wrong_at_the_start_is_raised(tmp_path: Path) -> None:
-    """In the thread that asked for it; nothing is left behind."""
+def test_error_at_the_start_is_raised_in_the_calling_thread(tmp_path: Path) -> None:
+    """An error at the start of a sync engine is raised where it was entered, and no thread is left."""
     with pytest.raises(StoreError), outlive.Engine(f"sqlite:{tmp_path}/no/such/folder/x.db").sync:
         pass
     assert "outlive-sync" not in [thread.name for thread in threading.enumerate()]
 
 
-def test_stopping_a_thread_that_has_just_ended_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It closed its loop between the look and the call."""
+def test_a_thread_that_has_just_ended_can_be_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thread that has closed its loop in the meantime can be stopped without an error."""
     host = Host(outlive.Engine(f"sqlite:{tmp_path}/no/such/folder/x.db"))
     with pytest.raises(StoreError):
         host.start()

@@ -65,10 +65,8 @@ async def test_undo_that_fails_leaves_the_effect_and_says_so() -> None:
 
 
 @pytest.mark.parametrize(("error", "is_wanted"), [(KeyboardInterrupt(), True), (ValueError("no money"), False)])
-async def test_interrupt_and_an_attempt_that_is_not_wanted_are_no_failures_of_an_undo(
-    error: BaseException, *, is_wanted: bool
-) -> None:
-    """The person at the keyboard wants the process to end; and others run the step meanwhile."""
+async def test_interrupt_and_unwanted_attempt_leave_no_failed_undo(error: BaseException, *, is_wanted: bool) -> None:
+    """An undo that a KeyboardInterrupt ends, or whose attempt is not wanted any more, does not count as failed."""
     attempt = Trying()
     with keyboard(), pytest.raises(type(error)):
         await taken_back(attempt, error, is_wanted=is_wanted)

@@ -91,8 +91,8 @@ async def test_a_signal_with_a_key_comes_once_from_whichever_run(engine: outlive
     assert [7] == await in_time(other.result())
 
 
-async def test_what_became_of_a_signal_is_the_same_in_every_replay(tmp_path: Path) -> None:
-    """An unknown run, an ended run, a payload of another type: each is an error of its own, and a fact."""
+async def test_outcome_of_a_signal_is_the_same_in_every_replay(tmp_path: Path) -> None:
+    """A signal to an unknown or ended run raises an error of its own, and a replay raises it again."""
     async with TestEngine() as engine:
         await (await engine.start(talked_to, 0, id="talked-0")).result()
         unknown_run = await engine.start(talker, "missing", [1])

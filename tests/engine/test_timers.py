@@ -137,8 +137,8 @@ async def test_a_short_timer_survives_a_crash(place: Place) -> None:
     assert 1 == stage.count("after")
 
 
-async def test_sleeping_until_the_past_is_no_sleep(place: Place) -> None:
-    """An instant that is over is now; one in the future is waited for."""
+async def test_sleeping_until_the_past_returns_at_once(place: Place) -> None:
+    """`sleep_until` returns at once for an instant in the past, and waits for one in the future."""
     async with place.engine() as engine:
         now = place.clock.now() / 1_000_000
         past = outlive.now() - timedelta(days=1)

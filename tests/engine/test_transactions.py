@@ -104,8 +104,8 @@ RESULT = ["before", 10, 15, 7]
 LEDGER = [("ann", 5), ("ann", 10), ("bob", 7)]
 
 
-async def test_what_a_step_wrote_is_there_with_its_outcome(place: Place) -> None:
-    """Async and sync functions; and the journal knows nothing of the first argument."""
+async def test_rows_of_a_step_are_there_with_its_outcome(place: Place) -> None:
+    """The rows that an async or a sync step wrote are there with its outcome."""
     async with place.engine() as engine:
         assert RESULT == await in_time((await engine.start(ledger_crediting)).result())
     assert 4 == engine.counters.transactions
@@ -203,8 +203,9 @@ async def crediting_beside() -> list[str]:
     return list(await asyncio.gather(hold("a"), hold("b"), ledger_credit_slowly("ann")))
 
 
-async def test_what_was_said_before_a_lost_transaction_stays_said(place: Place) -> None:
-    """Steps that have returned, and wait with it for the store, are not called again because it could not commit."""
+async def test_changes_before_a_lost_transaction_stay(place: Place) -> None:
+    """A step that returned before a transaction was lost is not called again, even if it waited for the store with
+    it."""
     stores: list[FaultyStore] = []
     async with place.engine(wrap=faulty(stores)) as engine:
         run = await engine.start(crediting_beside)

@@ -201,8 +201,8 @@ async def test_short_steps_are_not_written(place: Place) -> None:
 
 
 @pytest.mark.parametrize("codecs", [[], [Encryption({"k1": bytes(32)}, "k1")]])
-async def test_what_is_written_is_written_again_only_when_it_has_changed(place: Place, codecs: Any) -> None:
-    """A step that hangs costs one write; heartbeats are written now and then."""
+async def test_a_report_of_steps_is_written_again_only_when_it_has_changed(place: Place, codecs: Any) -> None:
+    """The report of a step that hangs is written once, and not again while nothing has changed."""
     async with place.engine(codecs=codecs) as engine:
         await engine.start(hold_many, 1)
         await stage.gate("gate").reached()
@@ -287,8 +287,8 @@ async def test_a_child_has_its_own_steps_and_its_root_those_of_the_tree(engine: 
     stage.gate("charge_slowly").open()
 
 
-async def test_what_people_may_not_see_is_hidden(place: Place) -> None:
-    """Fields by the names of the parameters, and their values in the last failure."""
+async def test_a_report_of_steps_hides_redacted_arguments(place: Place) -> None:
+    """A redacted argument of a step under way is hidden among its arguments and in `why`."""
     async with place.engine(redact=["card"]) as engine:
         run = await engine.start(buy_slowly, 7)
         await stage.gate("charge_slowly").reached()
@@ -314,8 +314,9 @@ async def test_the_last_failure_is_hidden_where_the_journal_cannot_be_read(place
         stage.gate("charge_slowly").open()
 
 
-async def test_what_is_stored_goes_through_the_codecs(place: Place) -> None:
-    """Arguments and progress are as secret as in the journal."""
+async def test_a_report_of_steps_is_encrypted(place: Place) -> None:
+    """The arguments and the progress of a step under way are encrypted in the store, and read by another engine with
+    the key."""
     codecs: Any = [Encryption({"k1": bytes(32)}, "k1", required=True)]
     async with place.engine(codecs=codecs) as engine, place.engine(worker=False, codecs=codecs) as other:
         await engine.start(buy_slowly, 7, id="o-1")

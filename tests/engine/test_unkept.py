@@ -119,8 +119,8 @@ async def test_its_effect_is_taken_back_before_it_has_failed(place: Place, step:
     assert set() == stage.values["held"]
 
 
-async def test_it_is_undone_once_and_before_the_others() -> None:
-    """Newest first; with a key of its own, which is not that of the step."""
+async def test_a_step_whose_result_cannot_be_stored_is_undone_first() -> None:
+    """A step whose result cannot be stored is undone once, before the earlier steps."""
     async with TestEngine() as engine:
         run = await engine.start(unkept_trip)
         with pytest.raises(RunFailedError):
@@ -217,8 +217,9 @@ async def unkept_in_process(folder: str) -> None:
         await unkept_elsewhere(folder)
 
 
-async def test_what_stays_in_another_process_cannot_be_taken_back(tmp_path: Path) -> None:
-    """So the run is parked: a person knows what to do. It is not lost, and it is not silent."""
+async def test_a_result_in_another_process_cannot_be_undone(tmp_path: Path) -> None:
+    """A run is parked with the reason when the result that its undo needs is in another process and cannot be
+    stored."""
     async with TestEngine() as engine:
         run = await engine.start(unkept_in_process, str(tmp_path))
         reason = await in_time(parks(run))
@@ -240,8 +241,8 @@ async def unkept_transacting() -> None:
         await unkept_in_transaction()
 
 
-async def test_what_a_transaction_wrote_needs_no_undo() -> None:
-    """It is rolled back with its transaction."""
+async def test_a_step_in_a_transaction_needs_no_undo() -> None:
+    """A step in a transaction whose result cannot be stored is rolled back and not undone."""
     async with TestEngine() as engine:
         run = await engine.start(unkept_transacting)
         with pytest.raises(RunFailedError, match="cannot be stored"):

@@ -36,8 +36,8 @@ def test_the_same_bytes_are_one_blob(tmp_path: Path) -> None:
     assert file.stat().st_mode & 0o077 == 0
 
 
-def test_an_unknown_blob_is_none(tmp_path: Path) -> None:
-    """Not an error; also what is no id at all. [SF-B4]"""
+def test_an_unknown_blob_is_not_an_error(tmp_path: Path) -> None:
+    """A blob that is unknown, or whose id cannot be one, is None. [SF-B4]"""
     for id in ("0" * 64, "", "..", "../x", "F" * 64, "0" * 63 + "\n"):
         assert blobs.get(tmp_path, id) is None
 

@@ -57,8 +57,8 @@ def problems_of(text: str) -> list[Problem]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_check_calls_so_many_functions_for_a_byte_of_a_document(kind: str) -> None:
-    """Neither 2 to the power of its depth, nor the square of its length. [S35]"""
+def test_the_cost_of_a_check_is_bounded_by_the_length_of_a_document(kind: str) -> None:
+    """A check calls a bounded number of functions for each byte of a document, whatever its depth and length. [S35]"""
     text = document(kind, SHORT)
     check_text(document("flat", 200))  # Modules are imported, and tables are made.
     most = CALLS_FOR_A_BYTE_OF.get(kind, CALLS_FOR_A_BYTE) * SHORT
@@ -82,8 +82,8 @@ def nested(levels: int, around: Callable[[Any], Any], inner: Any) -> Any:
     return inner
 
 
-def test_a_document_holds_so_many_values(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With their keys; the first of the others is named with its line. [S35]"""
+def test_a_document_with_too_many_values_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A document with too many values is refused with the line of the first one beyond the limit. [S35]"""
     assert reading.VALUES_MAX == 200_000
     monkeypatch.setattr(reading, "VALUES_MAX", 1_000)
     fits = f"{HEAD}metadata: {{x: [{'a,' * 900}]}}\n"
@@ -115,8 +115,8 @@ def test_a_default_is_found_wrong_at_any_depth() -> None:
     assert problem.message == f"input.x{'.items' * 10}.default is 7; expected string"
 
 
-def test_long_expressions_have_so_many_characters_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Short ones are remembered, and may be any number. [S35]"""
+def test_long_expressions_are_limited_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Long expressions of a document are limited in their characters together; short ones may be any number. [S35]"""
     assert validating.LONG_EXPRESSIONS_CHARACTERS_MAX == 100_000
     monkeypatch.setattr(validating, "LONG_EXPRESSIONS_CHARACTERS_MAX", 1_000)
     short, long = "${{ 1 + 1 }}", "${{ " + "+".join(["1"] * 150) + " }}"
@@ -125,8 +125,8 @@ def test_long_expressions_have_so_many_characters_together(monkeypatch: pytest.M
         assert codes == {each.code for each in problems_of(text) if not each.is_warning}
 
 
-def test_a_value_is_held_against_so_many_parts_of_a_schema() -> None:
-    """A start that would take more is refused, whatever fits. [S35]"""
+def test_comparisons_with_a_schema_are_limited() -> None:
+    """A start that takes too many comparisons of values with schemas is refused. [S35]"""
     schema = {"items": {"anyOf": [*["string"] * 99, "integer"]}}
     enough, too_many = [1] * 9, [1] * 10
 

@@ -106,8 +106,8 @@ async def test_a_flow_made_by_the_builder_runs() -> None:
         assert await run.result() == {"paid": "hold-7: to https://example.com, line a", "all": ["hold-7"]}
 
 
-def test_what_was_built_is_checked_as_a_text_is() -> None:
-    """All problems at once, by path, as there are no lines."""
+def test_a_flow_of_the_builder_is_checked_as_a_text_is() -> None:
+    """A flow of the builder is checked as a text is, with all problems at once by path."""
     make = flow.Builder("built-wrong", timeout="soon")
     make.step("one", "sleep", with_={"second": 1, "x": flow.Reference("steps.two")})
 

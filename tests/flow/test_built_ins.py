@@ -392,8 +392,8 @@ async def test_a_flow_that_calls_itself_for_ever_fails() -> None:
         ("{ use: flow, with: { name: built-in-none } }", "no flow or workflow is called 'built-in-none'"),
     ],
 )
-async def test_what_a_built_in_cannot_use_fails_the_flow(step: str, says: str) -> None:
-    """Where it could not be seen before."""
+async def test_a_value_that_a_built_in_cannot_use_fails_the_flow(step: str, says: str) -> None:
+    """A value that a built-in cannot use, and that no check could find before, fails the flow with the reason."""
     with pytest.raises(RunFailedError) as caught:
         await result_of("wrong", step)
 

@@ -217,8 +217,8 @@ def test_each_circle_is_found(graph: dict[str, set[str]], found: list[set[str]])
     assert sorted(map(sorted, circles(graph))) == sorted(map(sorted, found))
 
 
-def test_a_chain_of_thousands_of_steps_is_no_depth() -> None:
-    """Order is found without recursion."""
+def test_a_chain_of_thousands_of_steps_is_checked() -> None:
+    """A chain of five thousand steps is checked without recursion."""
     steps = {f"s{n}": {"use": "shop.charge", "after": [f"s{n - 1}"] if n else []} for n in range(5_000)}
     document = document_of(Reading({"name": "long", "steps": steps}, Positions()))
 

@@ -78,7 +78,7 @@ def test_a_span_is_read_as_people_write_it(span: float | str, seconds: float) ->
 
 
 @pytest.mark.parametrize("span", ["", "s", "5 m", "-1s", "5x", "30m1h", "1e3s", -1, "5s\n"])
-def test_what_is_no_span_is_refused(span: float | str) -> None:
-    """The form is checked when the document is read, not when a timer is set."""
+def test_an_invalid_span_is_refused(span: float | str) -> None:
+    """A timeout that is not a span is refused when the document is read."""
     with pytest.raises(msgspec.ValidationError):
         document_of({**PLAIN, "timeout": span})

@@ -161,8 +161,8 @@ async def test_a_failure_stops_the_others_or_lets_them_finish(how: str, expected
     assert shop.CALLS == expected
 
 
-async def test_what_was_done_is_undone_newest_first() -> None:
-    """By the undo of the document, with the result of the step, and by that of the step itself."""
+async def test_completed_steps_are_undone_newest_first() -> None:
+    """A flow that fails undoes its completed steps newest first, by the undo of the document or by that of the step."""
     text = """
 name: failing-undo
 steps:
@@ -295,8 +295,8 @@ steps:
         ("{ use: shop.say, with: { what: 1 }, undo: { use: shop.release } }", "it needs hold"),
     ],
 )
-async def test_what_a_step_cannot_have_is_refused_and_not_ignored(step: str, says: str) -> None:
-    """Before anything runs."""
+async def test_an_option_that_a_step_cannot_have_is_refused(step: str, says: str) -> None:
+    """An option that a step cannot have is refused before anything runs."""
     parsed = flow.parse(f"name: failing-refused\nsteps:\n  one: {step}\n")
     async with TestEngine() as engine:
         with pytest.raises(flow.FlowError) as caught:

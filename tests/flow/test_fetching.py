@@ -267,8 +267,8 @@ PARTS += [
 ]
 
 
-async def test_what_does_not_answer_is_not_waited_for() -> None:
-    """Names, connections and answers have their time. [FB-C6 S25]"""
+async def test_a_request_without_an_answer_times_out() -> None:
+    """A name, a connection and an answer that do not come in time are an error. [FB-C6 S25]"""
 
     async def never(host: str, port: int) -> list[str]:
         await asyncio.Event().wait()

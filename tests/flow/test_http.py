@@ -158,8 +158,8 @@ async def test_json_without_an_end_is_an_error_of_the_answer() -> None:
     assert failure.type == "outlive.errors.AnswerError"
 
 
-async def test_what_is_worth_another_attempt() -> None:
-    """Unless `on` names others, a client error is not; 501 is not; a lost connection is."""
+async def test_server_errors_and_lost_connections_are_tried_again() -> None:
+    """A server error other than 501 and a lost connection are tried again, and a client error only if `on` names it."""
     counts = {}
     replies = {"/400": answer(400), "/501": answer(501), "/500": answer(500), "/gone": b"", "/409": answer(409)}
     async with serving(lambda asked: replies[asked.path]) as web:
@@ -171,8 +171,8 @@ async def test_what_is_worth_another_attempt() -> None:
     assert counts == {"/400": 1, "/501": 1, "/500": 2, "/gone": 2, "/409": 2}
 
 
-async def test_what_a_flow_may_not_reach() -> None:
-    """Is an error of the step that is not tried again, also after a redirect."""
+async def test_an_address_that_a_flow_may_not_reach_is_refused() -> None:
+    """An address that a flow may not reach is an error of the step that is not tried again, also after a redirect."""
     async with serving(lambda _: answer(302, Location="http://169.254.169.254/latest/meta-data")) as web:
         made = asking("http_reach", url="${{ input.url }}")
         redirected = await failure_of(made, web.url())

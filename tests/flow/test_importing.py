@@ -190,8 +190,8 @@ def test_a_flow_of_stepflow_keeps_its_meaning() -> None:
     assert data["tests"][1]["error"] == {"message": "no"}
 
 
-def test_what_cannot_be_carried_over_from_stepflow_is_said_with_its_line() -> None:
-    """The flow is not complete without that."""
+def test_an_import_from_stepflow_names_the_lines_that_it_leaves_out() -> None:
+    """An import from Stepflow names each line that it cannot carry over."""
     assert notes(imported(STEPFLOW)) == [
         "6: `pattern` of a schema is not checked here, and left out",
         "58: code inside a flow is not carried over",
@@ -280,6 +280,6 @@ def test_a_document_that_is_broken_itself_is_refused_with_its_lines() -> None:
         {"${{ x }}": "${{ y }}", "quote": 'it\'s "x"', "hash": "# no", "colon": "a: b"},
     ],
 )
-def test_what_is_written_is_read_as_the_same_data(data: dict[str, Any]) -> None:
-    """Though PyYAML writes by the rules of YAML 1.1."""
+def test_written_yaml_is_read_as_the_same_data(data: dict[str, Any]) -> None:
+    """YAML that an import writes is read as the same data, though PyYAML writes by the rules of YAML 1.1."""
     assert read(as_yaml(data)).data == data

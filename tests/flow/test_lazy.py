@@ -88,8 +88,8 @@ output: "${{{{ steps.all }}}}"
     assert shop.CALLS == ran
 
 
-async def test_what_a_step_that_is_left_out_would_have_used_does_not_run() -> None:
-    """A condition is looked at when its own references are there."""
+async def test_arguments_of_a_skipped_step_do_not_run() -> None:
+    """A step that only a skipped step would have used does not run."""
     text = f"""
 name: lazy-if
 steps: {SAYS}

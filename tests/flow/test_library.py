@@ -115,8 +115,8 @@ async def test_input_is_checked_before_the_run_exists() -> None:
         assert "greeting" == (await run.info()).workflow
 
 
-async def test_what_is_wrong_is_not_stored() -> None:
-    """A document with problems is refused as a whole, with all of them."""
+async def test_a_document_with_problems_is_not_stored() -> None:
+    """A document with problems is refused with all of them and is not stored."""
     async with TestEngine(worker=False) as engine:
         with pytest.raises(FlowError, match="stepps"):
             await engine.flows.apply(GREETING.replace("steps:", "stepps:"))

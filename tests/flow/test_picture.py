@@ -116,8 +116,8 @@ steps:
         assert {"child": "succeeded", "nap": "skipped"} == await states(run, parsed.document)
 
 
-async def test_what_never_began_has_not_succeeded() -> None:
-    """Neither behind a step that has failed, nor because nothing needs what comes behind it."""
+async def test_a_step_that_never_began_has_not_succeeded() -> None:
+    """A step that never began, behind a failed step or because nothing needs it, is not shown as succeeded."""
     own = """
 name: picture-of-a-failure
 steps:

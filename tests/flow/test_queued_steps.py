@@ -90,8 +90,8 @@ async def count(what: str) -> int:
     return found
 
 
-async def test_what_the_step_raises_is_what_the_flow_sees() -> None:
-    """Its retry is its own, and its default takes the place of its result."""
+async def test_a_flow_gets_the_error_of_a_step_in_a_queue() -> None:
+    """A flow gets the error of a step in a queue, for its default and as its own failure."""
     text = ORDERS.replace("    queue: bank", '    queue: bank\n    on_error: { use_default: "${{ error }}" }')
     text = text.replace("shop.charge", "queued.closed").replace("queued-orders", "queued-closed")
     lenient, strict = flow.parse(text), flow.parse(text.replace("on_error", "metadata"))
@@ -198,8 +198,8 @@ async def test_only_a_flow_can_have_one_of_its_steps_run() -> None:
     assert shop.CALLS == []
 
 
-def test_what_waits_or_decides_is_in_no_queue() -> None:
-    """It would hold a slot for nothing."""
+def test_a_step_that_waits_cannot_have_a_queue() -> None:
+    """A step that only waits cannot have a queue, because it would hold a slot for nothing."""
     with pytest.raises(flow.FlowError, match="`queue` is for steps with an effect"):
         flow.parse("name: queued-nap\nsteps: { nap: { use: sleep, with: { seconds: 1 }, queue: bank } }").check()
 

@@ -72,8 +72,9 @@ fc00::1 fd00:ec2::254 ff02::1 2001:db8::1 2002:7f00:1:: 2001:0:4136:e378:8000:63
 
 
 @pytest.mark.parametrize("address", REFUSED.split())
-def test_what_is_not_public_is_refused(address: str) -> None:
-    """Private, loopback, link-local, metadata, multicast, reserved, and IPv4 addresses in IPv6 ones. [S25]"""
+def test_an_address_that_is_not_public_is_refused(address: str) -> None:
+    """A private, loopback, link-local, metadata, multicast or reserved address is refused, also as IPv4 in IPv6.
+    [S25]"""
     assert refused_kind(ip_address(address))
 
 

@@ -229,8 +229,8 @@ for line in sys.stdin:
 
 
 @pytest.mark.parametrize("body", ["[]", '{"choices": []}', "\xff"])
-async def test_an_answer_that_is_no_completion_fails_the_step(body: str) -> None:
-    """With the address of the endpoint, and what is wrong."""
+async def test_an_answer_that_is_not_a_completion_fails_the_step(body: str) -> None:
+    """An answer of a model that is not a completion fails the step with what is wrong."""
 
     def handle(asked: Asked) -> bytes:
         return answer(200, body, Content_Type="application/json")

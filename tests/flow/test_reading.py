@@ -99,10 +99,8 @@ def refusal(text: str | bytes) -> FlowError:
         ("# only a comment", 1, 1, "empty"),
     ],
 )
-def test_what_could_be_misunderstood_is_refused_where_it_stands(
-    text: str | bytes, line: int, column: int, code: str
-) -> None:
-    """With its line and column. [S19]"""
+def test_ambiguous_yaml_is_refused_with_its_place(text: str | bytes, line: int, column: int, code: str) -> None:
+    """YAML that could be misunderstood is refused with its line and column. [S19]"""
     problems = refusal(text).problems
 
     assert (line, column, code) in [(each.line, each.column, each.code) for each in problems]
@@ -178,8 +176,8 @@ def test_a_problem_inside_a_text_has_its_own_place() -> None:
         assert place == reading.positions.in_text(("a", name), value, value.index("$"))
 
 
-def test_what_is_not_in_the_text_is_where_it_should_be() -> None:
-    """A field that is missing is reported at the name of the map that lacks it."""
+def test_a_missing_field_is_reported_at_its_map() -> None:
+    """A missing field is reported at the name of the map that lacks it."""
     positions = read("steps:\n  one:\n    use: x").positions
 
     assert (2, 3) == positions.of(("steps", "one"))
@@ -188,8 +186,8 @@ def test_what_is_not_in_the_text_is_where_it_should_be() -> None:
     assert (3, 5) == positions.of_key(("steps", "one", "use"))
 
 
-def test_it_reads_alike_without_the_c_library(monkeypatch: pytest.MonkeyPatch) -> None:
-    """PyYAML may have been built without libyaml."""
+def test_yaml_is_read_alike_without_the_c_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    """YAML is read alike, with the same positions, where PyYAML was built without libyaml."""
     text = 'a:\n  - {b: "${{ x }}", c: no}\n  - 1\n'
     fast = read(text)
     monkeypatch.delattr(yaml, "CSafeLoader", raising=False)

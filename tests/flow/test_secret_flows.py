@@ -184,8 +184,8 @@ def test_a_secret_elsewhere_is_a_mistake_of_the_document(part: dict[str, Any], c
         parse_document(json.dumps(document), known=BUILT_IN)
 
 
-def test_a_secret_in_the_places_for_it_is_none() -> None:
-    """In `with` of a built-in that resolves it, alone or in a text; also for each item of a map."""
+def test_a_secret_in_a_place_for_secrets_is_accepted() -> None:
+    """A secret in `with` of a built-in that resolves it is accepted, in a text and for each item of a map."""
     inner = {"url": "https://example.com/${{ item }}", "headers": {"X-Token": "t ${{ vars.token }}"}}
     steps = {"all": {"use": "map", "with": {"items": [1], "use": "http", "with": inner}}}
 

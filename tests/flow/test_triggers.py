@@ -140,8 +140,9 @@ output: "${{ steps.say.text }}"
 """
 
 
-async def test_what_is_published_counts_for_the_next_event() -> None:
-    """No worker has to have loaded it; what is disabled starts nothing until it is enabled. [FB-R3]"""
+async def test_a_published_flow_is_triggered_by_the_next_event() -> None:
+    """An event starts the revision of a flow that is published, without a worker that has loaded it, and none while the
+    flow is disabled. [FB-R3]"""
     async with TestEngine() as engine:
         await engine.flows.apply(STORED)
         first = await engine.events.send("triggered.stored.created", {"order": 1}, id="e1")

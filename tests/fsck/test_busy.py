@@ -58,8 +58,8 @@ async def test_a_store_in_use_is_checked_without_a_false_alarm(place: Place) -> 
     assert looked
 
 
-async def test_a_worker_that_began_after_the_workers_were_listed_is_no_stranger(place: Place) -> None:
-    """Its run is looked at with a list that is older than the worker; so the list is read again."""
+async def test_a_worker_that_began_after_the_list_is_known(place: Place) -> None:
+    """A checker that meets a run of a worker that began after its list of workers reads the list again."""
     EVENTS.update(begun=asyncio.Event(), open=asyncio.Event())
     async with place.engine() as engine:
         await engine.start(busy_waiting, id="held")

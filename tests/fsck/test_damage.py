@@ -236,8 +236,8 @@ async def test_damage_that_no_journal_can_repair_is_found(world: World, check: C
     assert not any(it.is_repaired for it in problems if it.kind is kind)
 
 
-async def test_checkpoints_of_an_id_that_is_no_text_any_more_are_found(sqlite_source: Path, tmp_path: Path) -> None:
-    """A file may hold what no server lets in; the checkpoints behind it are looked at all the same."""
+async def test_checkpoints_of_an_id_that_is_not_text_any_more_are_found(sqlite_source: Path, tmp_path: Path) -> None:
+    """Checkpoints of an id that is not text any more are reported, and those behind them are checked."""
     world = SqliteWorld(sqlite_source, tmp_path)
     world.damage("UPDATE {checkpoints} SET run_id = CAST(x'69ff' AS TEXT) WHERE sequence = 9")
     world.damage("UPDATE {checkpoints} SET crc = 0 WHERE run_id = 'tree'")

@@ -498,8 +498,8 @@ def test_a_breach_is_found(tmp_path: Path, rule: str, file: str, text: str) -> N
 
 
 @pytest.mark.parametrize(("rule", "file", "text"), KEPT)
-def test_what_only_looks_like_a_breach_is_left_alone(tmp_path: Path, rule: str, file: str, text: str) -> None:
-    """Each rule lets pass what it does not mean."""
+def test_text_that_only_looks_like_a_breach_is_left_alone(tmp_path: Path, rule: str, file: str, text: str) -> None:
+    """No rule reports a text that only looks like a breach."""
     assert rule not in rules_broken(tmp_path, file, text)
 
 

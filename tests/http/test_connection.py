@@ -42,8 +42,8 @@ MALFORMED = (
 )
 
 
-async def test_what_is_no_request_has_an_answer(engine: TestEngine, parser: str) -> None:
-    """The server itself says it, and the connection is closed; no app is asked."""
+async def test_bytes_that_are_not_a_request_get_400(engine: TestEngine, parser: str) -> None:
+    """Bytes that are not an HTTP request get 400 from the server itself, without asking the app."""
     async with served(Api(engine), http=parser) as port:
         found = [(await said(port, sent))[:13] for sent in MALFORMED]
 

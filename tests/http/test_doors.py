@@ -57,8 +57,8 @@ async def test_a_caller_learns_that_its_key_is_not_valid(engine: TestEngine) -> 
 
 
 @pytest.mark.parametrize("garbage", ["nothing", "", "x" * 10_000, "olv_\u00e9", "null", "olv_a_b, olv_c_d"])
-async def test_garbage_is_no_key(engine: TestEngine, garbage: str) -> None:
-    """That there is one proves nothing. [S3]"""
+async def test_garbage_is_not_a_key(engine: TestEngine, garbage: str) -> None:
+    """A header with garbage in place of a key gets 401. [S3]"""
     caller = Caller(Api(engine, auth="keys"))
 
     for kind in ("Bearer", "Basic", ""):
@@ -78,8 +78,8 @@ async def test_a_store_that_is_away_lets_no_request_in(engine: TestEngine, monke
     assert (await caller.get("/api/v1/runs")).status == 503
 
 
-async def test_what_a_key_does_is_in_the_audit_log(engine: TestEngine) -> None:
-    """With the id of the key and the address; what it only looks at is not. [S37]"""
+async def test_changes_by_a_key_are_in_the_audit_log(engine: TestEngine) -> None:
+    """A change by a key is in the audit log with the id of the key and the address, and a read is not. [S37]"""
     caller = await made(engine, "ci")
     assert (await caller.post("/api/v1/runs", {"workflow": "api_patient", "id": "run-2"})).status == 201
     assert (await caller.get("/api/v1/runs/run-2")).status == 200
@@ -91,8 +91,9 @@ async def test_what_a_key_does_is_in_the_audit_log(engine: TestEngine) -> None:
     assert [row for row in await said(engine) if "run-2" in row] == ["ci start run-2", "ci cancel run-2"]
 
 
-async def test_what_was_refused_is_in_the_audit_log(engine: TestEngine) -> None:
-    """Who it was as far as that is known; a flood of it does not fill the store. [S5 S37]"""
+async def test_refused_requests_are_in_the_audit_log(engine: TestEngine) -> None:
+    """A refused request is in the audit log with its principal if that is known, and a flood of them does not fill the
+    store. [S5 S37]"""
     caller = await made(engine, "looker", "viewer")
     assert (await caller.post("/api/v1/runs/run-1/cancel")).status == 403
     wrong = Caller(Api(engine, auth="keys"), key="wrong", address=FAR)
@@ -165,8 +166,8 @@ def test_a_trusted_header_without_sense_is_refused(wrong: dict[str, object]) -> 
         TrustedHeader("x-user", **{"proxies": [PROXY], **wrong})  # type: ignore[arg-type]
 
 
-def test_a_door_that_is_none_is_refused() -> None:
-    """With those that there are."""
+def test_an_unknown_kind_of_auth_is_refused() -> None:
+    """An unknown kind of `auth` is refused with the kinds that there are."""
     with pytest.raises(ConfigurationError, match="'loopback', 'keys'"):
         Api(TestEngine(), auth="open")  # type: ignore[arg-type]
 

@@ -180,8 +180,8 @@ async def test_a_page_of_another_site_does_not_read_the_api(engine: TestEngine, 
     assert 200 == (await api.send(method, "/api/v1/runs", headers={"sec-fetch-site": "same-origin"})).status
 
 
-async def test_what_speaks_http_1_0_is_not_taken_for_a_program_of_this_machine(engine: TestEngine) -> None:
-    """nginx does so by default, and adds no header that says for whom it asks. [S1]"""
+async def test_an_http_1_0_client_is_not_taken_for_a_program_of_this_machine(engine: TestEngine) -> None:
+    """A client with HTTP/1.0 needs a key, because nginx speaks it by default and does not say for whom it asks. [S1]"""
     keys = first_of(loopback, AUTH)
     async with served(Api(engine, auth=keys)) as port:
 
@@ -386,8 +386,8 @@ def test_only_the_senders_of_late_are_counted(monkeypatch: pytest.MonkeyPatch) -
     assert guesses.wait("k-1", "192.0.2.1") > 0
 
 
-async def test_what_an_operation_does_not_take_is_refused(engine: TestEngine) -> None:
-    """A parameter with a wrong name would be ignored, and a body too."""
+async def test_a_parameter_or_body_that_an_operation_does_not_take_is_refused(engine: TestEngine) -> None:
+    """A parameter or a body that an operation does not take is refused and not ignored."""
     api = Caller(Api(engine))
     pause = "/api/v1/store/resume"
 

@@ -156,8 +156,8 @@ async def test_a_link_is_made_for_what_a_run_waits_for(engine: TestEngine) -> No
     assert (await desk.post("/api/v1/runs/run-0/approvals/refund/links", {"approved": True, "by": "ann"})).status == 404
 
 
-async def test_what_a_page_shows_is_escaped() -> None:
-    """A title is data. [S14]"""
+async def test_a_page_of_a_link_escapes_its_data() -> None:
+    """The page of a link escapes the title and the name that it shows. [S14]"""
     async with TestEngine() as engine:
         await engine.start(hostile_refund, id="run-0")
         await engine.settle()

@@ -118,8 +118,8 @@ async def test_the_rate_and_the_weights_of_a_queue_are_set_as_they_are_read(api:
     assert (422, "each of them once" in twice.data["detail"]) == (twice.status, True)
 
 
-async def test_what_a_filter_lists_is_what_a_bulk_verb_is_for(api: Caller, engine: TestEngine) -> None:
-    """Child runs too if the list has them, and none if it has none."""
+async def test_a_bulk_verb_is_for_the_runs_that_its_filter_lists(api: Caller, engine: TestEngine) -> None:
+    """A bulk verb is for exactly the runs that its filter lists, with child runs only if the list has them."""
     shop.Flag.is_up = False
     await engine.start(shop.api_parent, 5, id="b-1")
     await engine.settle()

@@ -70,8 +70,8 @@ async def test_the_same_id_or_key_is_the_same_run(api: Caller, engine: TestEngin
         ({"workflow": "api_order", "arguments": {"cents": 5}, "tags": {"": "x"}}, 422, "InvalidArgumentError"),
     ],
 )
-async def test_what_cannot_be_started_is_refused(api: Caller, body: object, status: int, error: str) -> None:
-    """With what is wrong, and what to do."""
+async def test_a_start_that_cannot_work_is_refused(api: Caller, body: object, status: int, error: str) -> None:
+    """A start that cannot work is refused with what is wrong and what to do."""
     answer = await api.post(RUNS, body)
 
     assert (status, error) == (answer.status, answer.error)
@@ -114,8 +114,8 @@ async def test_runs_are_listed_by_filters_and_pages(api: Caller, engine: TestEng
         "after=x",
     ],
 )
-async def test_filters_that_are_none_are_refused(api: Caller, query: str) -> None:
-    """Nothing is guessed."""
+async def test_invalid_filters_are_refused(api: Caller, query: str) -> None:
+    """A filter with a wrong name or value is refused."""
     answer = await api.get(f"{RUNS}?{query}")
 
     assert answer.status in (400, 422), answer.body
@@ -156,8 +156,8 @@ async def test_a_run_is_looked_at(api: Caller, engine: TestEngine) -> None:
         assert (404, "RunNotFoundError") == (missing.status, missing.error), path
 
 
-async def test_a_run_that_has_not_ended_is_no_error(api: Caller) -> None:
-    """A result that is not there yet is answered with why."""
+async def test_result_of_a_run_that_has_not_ended_is_answered_with_why(api: Caller) -> None:
+    """The result of a run that has not ended is 202 with the reason why it waits."""
     await start(api, "api_patient", id="later")
 
     answer = await api.get(f"{RUNS}/later/result?wait=0")

@@ -141,8 +141,9 @@ async def test_a_form_is_read(engine: TestEngine) -> None:
     assert {"order": "7", "kind": "ä"} == await engine.get(found.data["run_id"]).result()
 
 
-async def test_what_is_no_webhook_is_refused(engine: TestEngine) -> None:
-    """With a status that says why: another path, method or type, too long, no JSON. Nothing is started. (S10) [S10]"""
+async def test_a_request_that_is_not_a_webhook_is_refused(engine: TestEngine) -> None:
+    """A request that is not a webhook, by path, method, type, length or body, is refused with a status that says why,
+    and starts nothing. [S10]"""
     app = Webhooks(engine, limits=ApiLimits(body_bytes_max=100))
     assert 404 == (await post(app, "/hooks/nothing")).status
     refused = await post(app, "/hooks/open", method="GET")
@@ -279,8 +280,8 @@ async def test_address_that_tries_tokens_is_slowed_down(engine: TestEngine) -> N
     assert (await post(app, "/hooks/open")).status == 202
 
 
-async def test_delivery_that_is_refused_for_its_body_is_no_guess(engine: TestEngine) -> None:
-    """A sender with the right token may send nonsense as often as it likes."""
+async def test_delivery_that_is_refused_for_its_body_is_not_a_guess(engine: TestEngine) -> None:
+    """A sender with the right token may send nonsense as often as it likes, and gets 400."""
     app = Webhooks(engine)
     for _ in range(TRIES):
         assert (await post(app, "/hooks/token", b"no json", headers={"x-webhook-token": OLD})).status == 400
@@ -393,8 +394,8 @@ async def test_a_recorded_delivery_is_sent_again_in_no_other_shape(
 
 
 @pytest.mark.parametrize("path", ["/hooks/signed", "/hooks/github"])
-async def test_a_signed_body_is_no_form(engine: TestEngine, path: str) -> None:
-    """Any text is a form of some fields, so a signature says little about what the sender meant with it. [S9]"""
+async def test_a_signed_form_is_refused(engine: TestEngine, path: str) -> None:
+    """A signed form is refused, because any text is a form of some fields. [S9]"""
     body, form = b"order=7", {"content-type": "Application/X-WWW-Form-Urlencoded; charset=utf-8"}
     now = engine.clock.now() / 1_000_000
     signed = signed_headers(SECRET, "msg_1", body, now_seconds=now) | github_headers(SECRET.encode(), body)

@@ -187,8 +187,8 @@ async def test_answer_can_be_a_model() -> None:
         ("late tool", r"agent 'boss' got look after it was made durable"),
     ],
 )
-async def test_what_would_not_be_durable_is_refused_before_anything_is_called(agent: str, message: str) -> None:
-    """With the name of it, and what to do."""
+async def test_an_agent_that_would_not_be_durable_is_refused_before_any_call(agent: str, message: str) -> None:
+    """An agent, tool or hand-over that would not be durable is refused by its name before anything is called."""
     with pytest.raises(outlive.errors.RunFailedError, match=message):
         await result_of(agent)
 

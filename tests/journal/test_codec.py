@@ -44,8 +44,8 @@ def test_every_kind_of_event_comes_back(kind: type[Any]) -> None:
     check()
 
 
-def test_what_has_its_default_is_not_written() -> None:
-    """A journal has millions of rows: none says what everybody knows."""
+def test_a_field_with_its_default_is_not_written() -> None:
+    """A field of an event that has its default is not written."""
     assert seal(TimerFired(at=5, call="@timer"), salt=SALT, seq=1)[3] == b'{"t":"TimerFired","call":"@timer","at":5}'
 
 
@@ -203,8 +203,8 @@ def test_the_same_event_has_another_checksum_at_every_place() -> None:
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"nonsense", b"\xff\xfe", b'{"t":"TimerFired"'])
-def test_what_is_no_json_is_damage_even_if_its_checksum_holds(body: bytes) -> None:
-    """Nobody writes such rows."""
+def test_a_row_that_is_not_json_is_damage_even_if_its_checksum_holds(body: bytes) -> None:
+    """A row that is not JSON is damage even if its checksum holds."""
     with pytest.raises(CorruptJournalError):
         open_row(row_of(body), salt=SALT, run_id="r")
 
@@ -235,8 +235,8 @@ def test_a_kind_or_field_that_we_do_not_know_is_left_for_a_newer_worker(body: by
         open_row(row_of(body), salt=SALT, run_id="r")
 
 
-def test_a_new_optional_field_is_no_obstacle() -> None:
-    """A release that adds one is still read by this one."""
+def test_a_row_with_an_unknown_field_is_read() -> None:
+    """A row with an optional field of a later release is read by this one."""
     event = open_row(row_of(b'{"t":"TimerFired","at":5,"call":"x","colour":"red"}'), salt=SALT, run_id="r")
 
     assert event == TimerFired(at=5, call="x")

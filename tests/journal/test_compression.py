@@ -39,8 +39,8 @@ def packed(packer: Packer, data: bytes) -> Payload:
     return payload
 
 
-def test_what_is_large_enough_is_compressed(algorithm: str) -> None:
-    """From one byte above the size on; what is smaller stays readable JSON."""
+def test_a_value_above_the_size_is_compressed(algorithm: str) -> None:
+    """A value is compressed from one byte above the size on, and a smaller one stays readable JSON."""
     packer = Packer(LIMITS, [Compression(over=500, algorithm=algorithm)])
 
     assert packed(packer, json_of(500)) == Payload(v=msgspec.Raw(json_of(500)))
@@ -48,8 +48,8 @@ def test_what_is_large_enough_is_compressed(algorithm: str) -> None:
     assert again(packer, json_of(501)) == json_of(501)
 
 
-def test_what_does_not_get_smaller_stays_as_it_is(algorithm: str) -> None:
-    """Noise is stored as it came, and is not named as compressed."""
+def test_a_value_that_does_not_get_smaller_stays_as_it_is(algorithm: str) -> None:
+    """A value that does not get smaller is stored as it came, and is not named as compressed."""
     packer = Packer(LIMITS, [Compression(over=0, algorithm=algorithm)])
 
     assert packed(packer, b"12345") == Payload(v=msgspec.Raw(b"12345"))

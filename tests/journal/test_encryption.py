@@ -52,8 +52,9 @@ def test_any_value_comes_back_for_any_owner(data: bytes, owner: str) -> None:
 
 @pytest.mark.parametrize("codecs", [[], [Compression(over=10)]], ids=["plain", "compressed"])
 @pytest.mark.parametrize("size", [20, 50_000])
-def test_what_is_not_encrypted_is_unreadable_where_that_is_required(codecs: list[Any], size: int) -> None:
-    """In place, as a blob, and through another codec: who can write to the store has no key for it. [S29]"""
+def test_a_plain_value_is_unreadable_where_encryption_is_required(codecs: list[Any], size: int) -> None:
+    """A value that was not encrypted is unreadable where encryption is required: in place, as a blob, and compressed.
+    [S29]"""
     data = json_of(size)
     payload, blob = Packer(LIMITS, codecs).pack(data, "the value", of=MINE)
     blobs = {} if blob is None else {blob.id: blob.data}

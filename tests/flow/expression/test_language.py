@@ -162,8 +162,8 @@ def test_text_that_is_not_an_expression_is_refused(text: str, message: str) -> N
     assert raised.value.offset is not None
 
 
-def test_long_chains_are_no_depth() -> None:
-    """Operators of one rank, signs and alternatives may be as many as the source has room for."""
+def test_long_chains_do_not_count_as_depth() -> None:
+    """An expression may have thousands of operators of one rank, because they do not count as depth."""
     assert parse("1" + "+1" * 4000).evaluate({}) == 4001
     assert parse("false" + "||false" * 1000 + "||true").evaluate({}) is True
     assert parse("!" * 5001 + "true").evaluate({}) is False

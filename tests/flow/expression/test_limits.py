@@ -183,8 +183,8 @@ class Trap:
         "numbered['a']",
     ],
 )
-def test_what_is_no_plain_data_has_no_meaning(text: str) -> None:
-    """It is neither asked for an attribute nor compared; a scope should not have it in the first place."""
+def test_an_object_that_is_not_plain_data_is_not_used(text: str) -> None:
+    """An object in the scope that is not plain data is neither asked for an attribute nor compared."""
     scope = {
         "trap": Trap(),
         "pair": (1, 2),

@@ -90,8 +90,8 @@ def test_null_in_a_text_is_an_error() -> None:
         compile_value("http://x/${{ input.none }}").render(SCOPE)
 
 
-def test_what_is_known_of_a_template() -> None:
-    """Its references, its expressions with their places, and whether it has any."""
+def test_a_template_knows_its_references_and_expressions() -> None:
+    """A template knows its references, its expressions with their places, and whether it has any."""
     template = compile_value({"a": ["${{ input.b }} ${{ steps.c.d }}"], "e": {"$step": "f", "path": "g"}})
 
     assert template.references == {("input", "b"), ("steps", "c", "d"), ("steps", "f", "g")}
