@@ -72,7 +72,7 @@ def open_private(path: str | os.PathLike[str]) -> BinaryIO:
 
 def write_private(path: str | os.PathLike[str], data: bytes) -> None:
     """Write a whole file for its owner alone. It takes the name of a file, or of a link to one, that is there: others
-    may have put that there. What is no file, such as a pipe, is written to."""
+    may have put that there. What is not a file, such as a pipe, is written to."""
     place = Path(path)
     if place.exists() and not place.is_file():
         with open_private(place) as opened:
@@ -199,7 +199,7 @@ def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
     What the system itself hands over (`/dev/stdin`, and `/dev/fd/63` of a shell) may be a pipe.
 
     Raises:
-        OSError: it cannot be opened, or is no regular file.
+        OSError: it cannot be opened, or is not a regular file.
     """
     if os.fspath(path).startswith(("/dev/fd/", "/dev/stdin")):
         return Path(path).open("rb")

@@ -1,12 +1,16 @@
 """Plain words: words that hide who does what are counted, in the package, its proofs and the tests, and may only become
 fewer. What users read has none."""
 
+import ast
 import re
 from collections import Counter
+from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "outlive"
+SOURCES = sorted((ROOT / "src").rglob("*.py"))
 WORDS = "whoever|somebody|nobody|anew|mend|mended|wish|wishes|herald|told"
 COY = re.compile(rf"\b({WORDS})\b", re.IGNORECASE)
 COY_MAX = 5
@@ -16,6 +20,15 @@ COY_TESTS_MAX = 689
 HALF = re.compile(
     r'^ *(?:async )?def (test_\w+)\([^"]*?\n +r?"""((?:And|Also|Of|What|The same|As)\b[^"\n]*)', re.MULTILINE
 )
+COMMENT = re.compile(r"# (.*)")
+COMMENTS = re.compile(r"(?:(?:^ *|  )# .*\n)+", re.MULTILINE)
+FRAGMENT = re.compile(r"(?:And|Also|Of|What|The same|As|Those|Who|Whose|That)\b")
+NOT_A = re.compile(r"(?<!there )\b(?:is|are|was|were)\s+no\s+(?!longer|more|one\b)\w+", re.IGNORECASE)
+POINTERS = re.compile(
+    r"\b(?:those\s+(?:that|who|whose|of\s+which)|the\s+ones?\s+(?:that|who)|of\s+(?:which|whom)\s+it)\b", re.IGNORECASE
+)
+POINTERS_MAX = 235
+"""Lower it when you have made it fewer. Repeat the noun instead: *the runs that*, not *those that*."""
 COY_TEST = re.compile(rf"def (test_(?:\w+_)?(?:{WORDS}|hears)(?:_\w+)?)\(")
 
 
@@ -85,3 +98,83 @@ def test_half_a_sentence_is_found() -> None:
     )
 
     assert [("test_a", "And b."), ("test_b", "As a.")] == HALF.findall(text)
+
+
+def test_docstrings_of_the_package_are_whole_sentences() -> None:
+    """The subject of the first sentence is a noun: a fragment needs the code to be understood."""
+    found = [
+        f"{path.relative_to(ROOT).as_posix()}:{line}: {text.splitlines()[0]}"
+        for path in SOURCES
+        for line, text in docstrings_in(path.read_text("utf-8"))
+        if FRAGMENT.match(text)
+    ]
+
+    assert not found, "begin with the noun that it is about:\n" + "\n".join(found)
+
+
+def test_prose_of_the_package_says_is_not_a() -> None:
+    """A sentence about a thing that *is no run* must be read twice; it *is not a run*."""
+    found = [
+        f"{path.relative_to(ROOT).as_posix()}:{line}: {' '.join(match.split())}"
+        for path in SOURCES
+        for line, text in prose_in(path.read_text("utf-8"))
+        for match in NOT_A.findall(text)
+    ]
+
+    assert not found, "write `is not a`, or `there is no`:\n" + "\n".join(found)
+
+
+def test_prose_of_the_package_points_less_and_less() -> None:
+    """A reader of *those that* and *the one that* has to look for the noun."""
+    found = Counter(
+        {
+            path.relative_to(ROOT).as_posix(): sum(
+                len(POINTERS.findall(text)) for _, text in prose_in(path.read_text("utf-8"))
+            )
+            for path in SOURCES
+        }
+    )
+
+    most = ", ".join(f"{name} {count}" for name, count in found.most_common(10) if count)
+    assert found.total() <= POINTERS_MAX, (
+        f"{found.total()} of *those that* and *the one that*, {POINTERS_MAX} are allowed; repeat the noun in {most}"
+    )
+
+
+def test_fragments_and_pointers_are_found() -> None:
+    """Docstrings of modules, classes, functions and fields are read, and comments too; messages are not."""
+    text = (
+        '"""What it is."""\n\nLIMIT = 3\n"""Of one run."""\n\n\n'
+        'class A:\n    """Assets that are read."""\n\n    def b(self) -> str:\n        """As `a`."""\n'
+        '        # It is no run, and\n        # those that are stay.\n        return "that is no id"\n'
+    )
+    fragments = [line for line, text in docstrings_in(text) if FRAGMENT.match(text)]
+    prose = " ".join(text for _, text in prose_in(text))
+
+    assert [1, 4, 11] == sorted(fragments)
+    assert ["is no run"] == NOT_A.findall(prose)
+    assert ["those that"] == POINTERS.findall(prose)
+    assert not NOT_A.findall("There is no run, and it is no longer open.")
+
+
+@cache
+def docstrings_in(source: str) -> Sequence[tuple[int, str]]:
+    """The docstrings of modules, classes, functions and fields, each with its line."""
+    return [
+        (statement.lineno, statement.value.value.strip())
+        for node in ast.walk(ast.parse(source))
+        for body in (getattr(node, name, None) for name in ("body", "orelse", "finalbody"))
+        for statement in (body if isinstance(body, list) else ())
+        if isinstance(statement, ast.Expr)
+        and isinstance(statement.value, ast.Constant)
+        and isinstance(statement.value.value, str)
+    ]
+
+
+def prose_in(source: str) -> Sequence[tuple[int, str]]:
+    """The docstrings and the comments of a module, each with its line; lines of one comment are one text."""
+    comments = [
+        (source.count("\n", 0, found.start()) + 1, " ".join(COMMENT.findall(found[0])))
+        for found in COMMENTS.finditer(source)
+    ]
+    return [*docstrings_in(source), *comments]

@@ -1210,7 +1210,7 @@ export interface Sent {
   deliveries: StartedRun[];
 }
 
-/** Limits to change; what is left out stays, and null is no limit. */
+/** Limits to change; what is left out stays, and null removes the limit. */
 export interface SetQueue {
   /** Runs under way at once in all workers. */
   concurrency?: number | null;

@@ -47,7 +47,7 @@ def set_tags(**tags: str | None) -> None:
 
     Raises:
         NotInRunError: no workflow runs here.
-        InvalidArgumentError: a name or a value is no tag, or there are too many.
+        InvalidArgumentError: a name or a value is not a tag, or there are too many.
     """
     execution = this_execution("set_tags")
     checked = given.tags("outlive.set_tags", {name: value for name, value in tags.items() if value is not None})

@@ -141,7 +141,7 @@ class _Map(Generic[R]):
                 cancelled = error
                 self._stop(error)
         for lane in self._lanes:
-            # It was not cancelled here, or it raised what is no failure of an item.
+            # It was not cancelled here, or it raised what is not a failure of an item.
             self._error = self._error or (asyncio.CancelledError() if lane.cancelled() else lane.exception())
         if cancelled is not None:
             raise cancelled

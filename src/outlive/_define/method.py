@@ -1,4 +1,4 @@
-"""Steps that are methods: the object is no argument of the call, and no journal has it.
+"""Steps that are methods: the object is not an argument of the call, and no journal has it.
 
 Looked up on an object (`gateway.charge`), such a step is called on that object. In a workflow that is an object which
 the workflow code has again in every replay: one of the module, or one that the workflow makes. Taken from the class

@@ -279,7 +279,7 @@ def check_function(kind: str, fn: Callable[..., Any], name: str | None) -> str:
     """The name of a function that can be a step or a workflow: the one that is given, or else its own.
 
     Raises:
-        InvalidArgumentError: it is no function, yields, or has no name that journals can use.
+        InvalidArgumentError: it is not a function, yields, or has no name that journals can use.
         LocalDefinitionError: a lambda or a function inside a function, which a restarted process cannot find by name.
         DefinitionError: it is a method that cannot be one, or hides from us that it is async.
     """

@@ -149,7 +149,7 @@ class _Use:
 def use(resource: Resource[T]) -> T:
     """The default of a parameter of a step that is to be given a resource: `db: Pool = outlive.use(pool)`.
 
-    The parameter is no argument of the call in a workflow. A test that calls the step as a plain function gives it.
+    The parameter is not an argument of the call in a workflow. A test that calls the step as a plain function gives it.
     """
     wanted = given.instance("outlive.use", "resource", resource, Resource, like="a function below @outlive.resource")
     return cast("T", _Use(wanted))

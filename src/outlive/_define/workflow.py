@@ -107,7 +107,7 @@ Startable: TypeAlias = Callable[[*Ts], Coroutine[object, None, R]] | Bound[R]
 """A workflow that takes these arguments, or one that has its arguments from `bind`.
 
 Written as something that can be called, because type checkers compare positional arguments with a callable only; what
-is no workflow is refused by `bound`.
+is not a workflow is refused by `bound`.
 """
 
 

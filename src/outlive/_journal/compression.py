@@ -59,7 +59,7 @@ class Compression:
         self._compress: Callable[[bytes, int], bytes] = zlib.compress if zstd is None else zstd.compress
 
     def encode(self, data: bytes) -> bytes:
-        """The compressed bytes, or the very same if that is no gain."""
+        """The compressed bytes, or the very same if that is not a gain."""
         if len(data) <= self._over:
             return data
         made = self._compress(data, self._level)

@@ -188,7 +188,7 @@ def _notes(error: BaseException) -> tuple[str, ...]:
 
 
 def _plain_or_none(value: Any) -> Any:
-    """Tagged JSON, if the value has an exact form that is no burden for the journal."""
+    """Tagged JSON, if the value has an exact form that is not a burden for the journal."""
     try:
         plain = to_plain(value, "an attribute of an exception")
         return plain if len(_json(plain)) <= PLAIN_BYTES_MAX else None

@@ -116,7 +116,7 @@ def read_history(text: str, *, source: str) -> History:
     """Read a file; the checksums of its rows are verified when they are opened.
 
     Raises:
-        HistoryFormatError: it is no history, or not whole.
+        HistoryFormatError: it is not a history, or not whole.
     """
     # Not splitlines(): a user's text may hold line breaks that JSON does not escape.
     lines = [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]

@@ -169,7 +169,7 @@ def _knows_names() -> bool:
 
 def _of_public(annotation: Any, value: Any) -> Any:
     """A value in its public form as pydantic reads it. Two types have another one there: text for bytes is base64, and
-    a dict whose keys are no scalars is a list of pairs."""
+    a dict whose keys are not scalars is a list of pairs."""
     return _converted(annotation, value) if _needs_help(annotation) else value
 
 

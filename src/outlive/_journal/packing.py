@@ -187,7 +187,7 @@ class Packer:
         return data
 
     def pack_bytes(self, data: bytes, what: str, *, of: str) -> tuple[bytes, tuple[str, ...]]:
-        """Bytes that are no JSON and lie beside what describes them: what to store, and via which codecs it went.
+        """Bytes that are not JSON and lie beside what describes them: what to store, and via which codecs it went.
 
         Raises:
             PayloadTooLargeError: over `payload_bytes_max`.

@@ -82,7 +82,7 @@ def public_of(plain: Any) -> Any:
 
     A tuple and a set are lists, bytes are base64, an instant is RFC 3339, a span is ISO 8601, a Decimal and a UUID are
     text. So are a number that is not finite, and an integer beyond 64 bits, which programs would round. The keys of a
-    dict are text; a dict with keys that are no scalars is a list of pairs.
+    dict are text; a dict with keys that are not scalars is a list of pairs.
     """
     if type(plain) is list:
         return [public_of(item) for item in plain]

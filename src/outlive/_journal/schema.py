@@ -2,7 +2,7 @@
 
 A form is checked where it is filled in, and there the code of the workflow may be missing: all there is is the schema
 in the journal. A decision that was taken stays, so what passes here must be readable by the type that wrote the schema.
-Therefore this is stricter than the standard in two places: a number like `5.0` is no integer, and the formats that
+Therefore this is stricter than the standard in two places: a number like `5.0` is not an integer, and the formats that
 msgspec and pydantic write are checked. Other formats, and unknown words, are left alone.
 """
 

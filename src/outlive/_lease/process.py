@@ -2,8 +2,8 @@
 
 A number alone is not enough: it is given to another process some day, and in another container it means another one.
 Together with the boot of the machine, the namespace of numbers and the moment of its start it names one process for
-ever. Processes that share boot and namespace can look at it; all others wait for its lease. Linux only: elsewhere there
-is no telling, and the lease decides.
+ever. Processes that share boot and namespace can look at it; all others wait for its lease. Linux only: elsewhere the
+lease decides alone.
 """
 
 from __future__ import annotations

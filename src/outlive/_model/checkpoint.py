@@ -34,7 +34,7 @@ class Checkpoint:
         state: the name of the state.
         task: who did the work, if that is worth saying.
         kind: what it says.
-        output: bytes of your own. None is no output; `b""` is an output that is empty.
+        output: bytes of your own. None is not output; `b""` is an output that is empty.
         version: of your code, 0 or more; 0 also for a row from before there were versions.
         unknown_kind: set when it is read and was written by a later release: the kind as it lies in the store. The row
             counts as a `STATE` then, and written again it keeps this kind.

@@ -251,7 +251,7 @@ class RateLimit:
         """Give a cost back if a call can have it.
 
         Raises:
-            ConfigurationError: it is no number, or more than can ever fit.
+            ConfigurationError: it is not a number, or more than can ever fit.
         """
         cost = given.whole(f"rate limit {self.name}", "cost", cost, least=0)
         for tier in self.tiers:

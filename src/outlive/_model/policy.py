@@ -79,7 +79,7 @@ class Retry:
         `jitter` of it longer.
 
         Raises:
-            InvalidArgumentError: it is no span of time.
+            InvalidArgumentError: it is not a span of time.
         """
         return given.seconds("Retry", "delay", named, or_zero=True) * (1 + self.jitter * abs(spread))
 

@@ -301,7 +301,7 @@ def lead_of(where: str, name: str, limits: QueueLimits, priority: Any) -> int:
 
     Raises:
         InvalidArgumentError: the queue has no priorities, or not this one.
-        ArgumentTypeError: it is no whole number.
+        ArgumentTypeError: it is not a whole number.
     """
     if priority is None:
         return 0
@@ -331,7 +331,7 @@ def queue_names(where: str, queues: Sequence[Queue | str]) -> tuple[str, ...]:
     """The queues that a worker takes from, as the store names them.
 
     Raises:
-        ArgumentTypeError: this is no list of queues.
+        ArgumentTypeError: this is not a list of queues.
         InvalidArgumentError: it is empty, or no queue can have one of the names.
     """
     given.several(where, "queues", queues, like='["emails", "default"]')

@@ -96,7 +96,7 @@ class StepSpec(msgspec.Struct, frozen=True):
     """The resources that the function receives by keyword and no journal knows (`_define.resources.Wanted`), or None;
     the code that calls it is given them first, before the call begins."""
     is_method: bool = False
-    """Whether it is called on an object, which is no argument of the call."""
+    """Whether it is called on an object, which is not an argument of the call."""
     known_as: str = ""
     """The name by which a process of its own finds it, if that is another one: a flow calls its steps by their ids."""
 
@@ -126,7 +126,7 @@ class WorkflowSpec(msgspec.Struct, frozen=True):
     uses: frozenset[str] = frozenset()
     """The names of the steps and workflows without which a worker cannot run it; a flow has them in its document."""
     graph: Callable[[], StateGraph] | None = None
-    """Gives its states for a picture, once all are defined; None if it is no machine."""
+    """Gives its states for a picture, once all are defined; None if it is not a machine."""
 
 
 class RunStep(msgspec.Struct, frozen=True, gc=False):

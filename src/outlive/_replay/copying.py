@@ -133,7 +133,7 @@ class Copier:
         for number, event in before:
             yield
             if isinstance(event, journal.StepEndedLate):
-                continue  # It answers nothing, and was no attempt of the copy.
+                continue  # It answers nothing, and was not an attempt of the copy.
             if isinstance(event, _OF_WORKERS) or _wanted_its_end(event):
                 is_edited |= _wanted_its_end(event)
                 continue

@@ -2,7 +2,7 @@
 continues as new.
 
 No event answers these. Each becomes a fact in the transaction of the event that led to it, and a replay finds it there.
-What it emits is no fact of the journal, but it is written in that transaction too, so a replay emits nothing: see
+What it emits is not a fact of the journal, but it is written in that transaction too, so a replay emits nothing: see
 `Lookahead.written` for the two places at which that is not certain.
 
 What a run publishes is one object, and every publication carries it whole: the latest one says all. It

@@ -211,7 +211,7 @@ class RunLoop(asyncio.AbstractEventLoop):
 
     get_debug = staticmethod(bool)
     """False: asyncio's debug mode reads clocks and stacks, and a replay has no use for it. Every future asks, so it
-    is no function of Python."""
+    is not a function of Python."""
 
     def is_running(self) -> bool:
         """Whether a drain is under way."""
@@ -257,7 +257,7 @@ class RunLoop(asyncio.AbstractEventLoop):
                         pass
                     except KeyboardInterrupt as error:
                         if came_by_signal(error):
-                            # A person stops the process. That is no end of a run, and no code may see it as one.
+                            # A person stops the process. That is not an end of a run, and no code may see it as one.
                             ready.clear()
                             raise
                     except BaseException:  # Above a callback there is only the worker.

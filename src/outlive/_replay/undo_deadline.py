@@ -5,7 +5,7 @@ may have a deadline, counted from its beginning in the journal: a crash does not
 is parked, with what was undone and what is left.
 
 A deadline stands among the timers of its run, so that the run wakes up for it. But it never fires: that it has passed
-is no fact that workflow code sees, it is a `RunParked`. Resuming the run after that gives the roll-back a fresh
+is not a fact that workflow code sees, it is a `RunParked`. Resuming the run after that gives the roll-back a fresh
 deadline, counted from the claim that followed, and so does a fork or a retry in the middle of it (`renew`). All of
 them are in the journal, so that every replay counts alike.
 """

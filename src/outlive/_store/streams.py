@@ -1,7 +1,7 @@
 """The part of a store's contract that is about streams: what runs emit while they go on, for readers.
 
 A stream belongs to a run and has a name. Its items have positions 1, 2, 3, ... in the order in which they were
-appended. They are no part of the journal and no fold of it: they lie beside it, go on with the next generation of a
+appended. They are not part of the journal and no fold of it: they lie beside it, go on with the next generation of a
 run, and are deleted with their run. A store keeps lines of items in chunks and never looks into a line
 (`outlive._journal.stream`); small lines share a chunk, so that a stream of single words costs a few dozen rows.
 

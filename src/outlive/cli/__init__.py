@@ -122,7 +122,7 @@ class LazyGroup(click.Group):
         return command
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Read the command line; bytes that are no text are refused here, for all commands: nothing can keep or send
+        """Read the command line; bytes that are not text are refused here, for all commands: nothing can keep or send
         them."""
         for word in args:
             try:

@@ -108,7 +108,7 @@ def rows_of(inputs: Path, form: str) -> Iterator[Any]:
     """The inputs, one by one.
 
     Raises:
-        Mistake: a line is no JSON object, or a row has more fields than there are columns.
+        Mistake: a line is not a JSON object, or a row has more fields than there are columns.
     """
     try:
         with standard_input() if str(inputs) == "-" else inputs.open(encoding="utf-8", newline="") as source:

@@ -35,7 +35,7 @@ var_option = click.option(
 
 
 def variables_of(variables: tuple[str, ...]) -> dict[str, Any]:
-    """Variables by name; a value that is no JSON is text."""
+    """Variables by name; a value that is not JSON is text."""
     import msgspec
 
     found: dict[str, Any] = {}

@@ -27,7 +27,7 @@ def text_of(file: Path, *, bytes_max: int | None = None) -> str:
 
     Raises:
         OSError: it cannot be read, has more bytes than it may, or is a pipe or a device, which may have no end.
-        UnicodeDecodeError: it is no text.
+        UnicodeDecodeError: it is not text.
     """
     from outlive._platform import open_regular
 
@@ -42,7 +42,7 @@ def json_of(option: str, text: str) -> Any:
     """The value of an option as JSON: in the option itself, in a file, or on standard input.
 
     Raises:
-        Mistake: it is no JSON.
+        Mistake: it is not JSON.
     """
     import msgspec
 

@@ -64,7 +64,7 @@ def read_archive(path: str | os.PathLike[str], *, tree_bytes_max: int = TREE_BYT
         tree_bytes_max: a tree of more bytes is refused: a small file can unpack to a thousand times its size.
 
     Raises:
-        HistoryFormatError: it is no archive, or was cut or changed.
+        HistoryFormatError: it is not an archive, or was cut or changed.
     """
     place = os.fspath(path)
     try:

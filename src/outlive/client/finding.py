@@ -97,7 +97,7 @@ def read_cursor(where: str, after: object, order: str) -> Cursor | None:
     """Read the cursor that a user gives as `after`.
 
     Raises:
-        InvalidArgumentError: it is no cursor, or one of a list in another order.
+        InvalidArgumentError: it is not a cursor, or one of a list in another order.
     """
     if after is None:
         return None

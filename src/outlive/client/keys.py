@@ -168,7 +168,7 @@ class Keys:
             there = _read(cell, held)
             return (held or b"") if there is None else msgspec.json.encode(replace(there, last_used_at=at)), None
 
-        # Not knowing when a key was used is no reason to refuse it.
+        # Not knowing when a key was used is not a reason to refuse it.
         with suppress(StoreError):
             await self._access.timed_store.change_cell(cell, use)
 

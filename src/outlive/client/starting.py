@@ -450,7 +450,7 @@ class Starter:
             try:
                 taken = await self._access.info(run_id)
             except RunNotFoundError:
-                # It was deleted since: the id is free. A start that the store refuses for good is no start.
+                # It was deleted since: the id is free. A start that the store refuses for good is not a start.
                 outcome, _ = (await store.commit([birth(run_id, event, blobs)]))[0]
                 if outcome is Outcome.COMMITTED:
                     self._access.ring()

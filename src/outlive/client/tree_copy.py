@@ -60,7 +60,7 @@ class TreeCopy(msgspec.Struct, kw_only=True):
 
     def _plain(self) -> TreeCopy:
         """Without what may differ: a message makes its tree due, each store cuts streams into its own chunks, and
-        documents are no part of a tree in a store."""
+        documents are not part of a tree in a store."""
         return replace(
             self,
             runs=[replace(run, wake_at=None) for run in self.runs],

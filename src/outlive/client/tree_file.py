@@ -80,7 +80,7 @@ def tree_in(text: str, *, source: str) -> TreeCopy:
     """The tree of a file. Whether all of it fits together is checked when it is written into a store.
 
     Raises:
-        HistoryFormatError: it is no such file, or not whole.
+        HistoryFormatError: the file is not one of these, or not whole.
     """
     history = read_history(text, source=source)
     head = history.head

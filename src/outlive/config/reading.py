@@ -21,7 +21,7 @@ FLOWS = "flows"
 SERVER = ("server", "auth")
 """The tables that a server reads."""
 OTHER_VARIABLES = (NAMED_BY, "OUTLIVE_PROFILE", "OUTLIVE_SERVER", "OUTLIVE_KEY")
-"""Variables that are no settings, and mean something."""
+"""Variables that are not settings, and mean something."""
 _NO_SETTING = re.compile(r"^OUTLIVE_SECRET_|_SERVICE_(HOST|PORT)|_PORT_\d+_(TCP|UDP|SCTP)")
 """Values of secrets of flows, and what Kubernetes lets every container know about a service called `outlive`."""
 _ADDRESS = re.compile(r"(tcp|udp|sctp)://")

@@ -588,7 +588,7 @@ class Engine(AnyEngine):
             id: another id for the root; its own unless given.
 
         Raises:
-            RunExistsError: the id is taken. HistoryFormatError: the text is no exported run, or was changed or cut.
+            RunExistsError: the id is taken. HistoryFormatError: the text is not an exported run, or was changed or cut.
         """
         client = self._verbs
         scratch = store_for("memory:", clock=self._clock.now, is_test_clock=True)

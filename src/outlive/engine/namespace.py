@@ -36,7 +36,7 @@ def in_namespace(url: str, namespace: str | None) -> str:
     """The address of a namespace in the store that a URL names; the store itself if there is no namespace.
 
     Raises:
-        InvalidArgumentError: that is no name of a namespace. StoreUrlError: the URL names no store.
+        InvalidArgumentError: that is not a name of a namespace. StoreUrlError: the URL names no store.
     """
     if namespace is None:
         return url
@@ -56,7 +56,7 @@ def in_namespace(url: str, namespace: str | None) -> str:
         query.append(("schema", f"{own}{BETWEEN}{name}"))
         # Put together by hand: urlunsplit drops the slashes before an empty host.
         return f"{scheme}://{parts.netloc}{parts.path}?{urlencode(query)}"
-    return url  # A store in memory belongs to its engine already; what is no URL is refused where it is opened.
+    return url  # A store in memory belongs to its engine already; what is not a URL is refused where it is opened.
 
 
 async def list_namespaces(url: str) -> list[str]:
@@ -77,7 +77,7 @@ async def list_namespaces(url: str) -> list[str]:
 
 
 def _scheme_of(url: object) -> str:
-    """How a URL begins; empty if it is no text."""
+    """How a URL begins; empty if it is not text."""
     return url.partition(":")[0] if isinstance(url, str) else ""
 
 

@@ -94,7 +94,7 @@ class Bridge:
             return
         finally:
             if isinstance(items, AsyncGenerator):
-                # With its engine it has ended already; to forget it is no error.
+                # With its engine it has ended already; to forget it is not an error.
                 with suppress(EngineClosedError):
                     self.call(items.aclose)
 

@@ -9,7 +9,7 @@ All of them derive from `OutliveError`. There are three endings, and none stands
   exception or as `StepFailedError`, and reaches the waiting client as `RunFailedError`.
 
 What is raised may be of a class below one of these: a queue that is not there is a `NotFoundError` whose `code` is
-`queue_not_found`. Those classes are no names of their own for programs; look at `code`.
+`queue_not_found`. Those classes are not names of their own for programs; look at `code`.
 
 Control signals (`RunDropped`) derive from `BaseException`, so that `except Exception` in the code of users cannot
 swallow them, and do not end in `Error`.

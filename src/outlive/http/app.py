@@ -175,7 +175,7 @@ class Api:
         except (Gone, Unread):
             raise
         except asyncio.CancelledError:
-            # The server stops and waits no longer: that is no failure of the app, and its caller gets 503.
+            # The server stops and waits no longer: that is not a failure of the app, and its caller gets 503.
             await _send_problem(send, _closed(), request, operation)
             return
         except Exception as error:

@@ -323,7 +323,7 @@ def read_known(text: str) -> frozenset[bytes]:
     """The rows that a reader has who sends this as `Last-Event-ID`.
 
     Raises:
-        Problem: it is no id of ours.
+        Problem: it is not an id of ours.
     """
     if not text:
         return frozenset()

@@ -20,7 +20,7 @@ _OTHERS = bytes(set(range(256)) - set(b'[]{}"'))
 
 
 def is_deeper(text: bytes, levels: int) -> bool:
-    """Whether JSON is nested deeper than so many levels; of what is no JSON, whether it would be."""
+    """Whether JSON is nested deeper than so many levels; of what is not JSON, whether it would be."""
     if text.count(b"[") + text.count(b"{") <= levels:
         return False
     return max(accumulate(array("b", _marks(text))), default=0) > levels

@@ -160,7 +160,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """An answer that is no JSON, or comes bit by bit."""
+    """An answer that is not JSON, or comes bit by bit."""
 
     media: str
     body: bytes | AsyncGenerator[bytes, None]

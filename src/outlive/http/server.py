@@ -51,7 +51,7 @@ def check_address(address: str, *, has_keys: bool) -> None:
 def free_port(first: int) -> int:
     """The first port from there on that can be listened on; 0, which is any, if none of some can.
 
-    For servers of one person: a second one beside the first is no mistake.
+    For servers of one person: a second one beside the first is not a mistake.
     """
     for port in range(first, min(first + PORTS_TRIED, 65_536)):
         with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as trial, suppress(OSError):

@@ -94,7 +94,7 @@ def durable(
         options: of `compile`, without a checkpointer.
 
     Raises:
-        ConfigurationError: this is no graph, or one that stops at nodes (`interrupt_before`, `interrupt_after`).
+        ConfigurationError: this is not a graph, or one that stops at nodes (`interrupt_before`, `interrupt_after`).
     """
     builder = graph if isinstance(graph, StateGraph) else getattr(graph, "builder", None)
     if not isinstance(builder, StateGraph):
@@ -423,7 +423,7 @@ class Saver(BaseCheckpointSaver[str]):
 
 
 def _place_of(config: Any) -> dict[str, Any]:
-    """Which thread, namespace and checkpoint a config means; it has much else that is no value."""
+    """Which thread, namespace and checkpoint a config means; it has much else that is not a value."""
     asked = config["configurable"]
     place = {"thread_id": str(asked["thread_id"]), "checkpoint_ns": asked.get("checkpoint_ns", "")}
     return place if asked.get("checkpoint_id") is None else {**place, "checkpoint_id": asked["checkpoint_id"]}

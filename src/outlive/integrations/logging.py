@@ -71,7 +71,7 @@ def _plain(value: Any) -> Any:
     """A value as JSON has it, or its text."""
     try:
         return msgspec.json.decode(msgspec.json.encode(value, enc_hook=str))
-    except Exception:  # Not UTF-8, a key that is no text, a class of the user that raises.
+    except Exception:  # Not UTF-8, a key that is not text, a class of the user that raises.
         try:
             return _storable(repr(value))
         except Exception:

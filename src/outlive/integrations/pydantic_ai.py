@@ -106,7 +106,7 @@ class Durability(BaseDurabilityCapability[AgentDepsT]):
         model: how requests to models are made, for example `{"timeout": 60, "retry": outlive.Retry(attempts=3)}`.
         tool: how tools are called. One tool has its own with `metadata={"outlive": {...}}`, or
             `metadata={"outlive": False}`: then it runs as workflow code, where it may wait, ask people and call steps.
-        models: models that runs may change to, by name: a model is no value that a journal could have.
+        models: models that runs may change to, by name: a model is not a value that a journal could have.
         event_stream_handler: is given the events of the agent, in steps.
         name: of the agent in the names of its steps; the name of the agent unless given.
     """

@@ -28,7 +28,7 @@ IS_AWAY = "Try again later: a proxy answers, and the server behind it does not"
 
 
 def raise_foreign(answer: Answer, why: str) -> NoReturn:
-    """Raise what is no answer of this API.
+    """Raise what is not an answer of this API.
 
     Raises:
         ServerError: always.

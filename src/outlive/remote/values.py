@@ -133,7 +133,7 @@ def target_of(operation: Operation, path: Mapping[str, str]) -> str:
     """The path of an operation, with these names in it.
 
     Raises:
-        InvalidArgumentError: it has others, or one of them is no text: an empty one would be another path.
+        InvalidArgumentError: it has others, or one of them is not text: an empty one would be another path.
     """
     if set(path) != set(operation.names):
         wanted = " and ".join(f"{name}=" for name in operation.names) or "no names"
@@ -146,7 +146,7 @@ def target_of(operation: Operation, path: Mapping[str, str]) -> str:
 
 
 def answer_of(operation: Operation, answer: Answer) -> Any:
-    """The body of an answer, as the type that the operation has for this status; text if it is no JSON.
+    """The body of an answer, as the type that the operation has for this status; text if it is not JSON.
 
     Raises:
         ServerError: it is none of this operation: another program has answered, or another version of ours.
@@ -194,7 +194,7 @@ def start_of(where: str, start: tuple[Any, ...] | None, headers: Mapping[str, st
     """The run that a message creates if there is none, as it is sent: a workflow with its arguments, or its name.
 
     Raises:
-        InvalidArgumentError: headers are given, and no run to start. ArgumentTypeError: it is no tuple.
+        InvalidArgumentError: headers are given, and no run to start. ArgumentTypeError: it is not a tuple.
     """
     if start is None:
         if headers:

@@ -80,7 +80,7 @@ class ChildProcess:
         return "\n".join(self._log.read_text("utf-8", "replace").splitlines()[-lines:])
 
     def surprises(self) -> list[str]:
-        """The tracebacks in its log that are no part of a message."""
+        """The tracebacks in its log that are not part of a message."""
         return tracebacks_in(self._log.read_text("utf-8", "replace"))
 
     def read_line(self) -> bytes:

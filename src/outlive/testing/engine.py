@@ -110,7 +110,7 @@ class TestEngine(Engine):
 
     _client_class = SkippingClient
 
-    __test__ = False  # It is no test, whatever pytest thinks of its name.
+    __test__ = False  # It is not a test, whatever pytest thinks of its name.
 
     def __init__(
         self,

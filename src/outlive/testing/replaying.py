@@ -33,7 +33,7 @@ SHOWN_MAX = 10
 class Replayed(list[Path]):
     """The files that were replayed, and where the code calls with other arguments than they have.
 
-    Such a difference is no contradiction: the runs go on with what the journal has. A test that wants none writes
+    Such a difference is not a contradiction: the runs go on with what the journal has. A test that wants none writes
     `assert not replay(...).differences`.
     """
 
@@ -71,7 +71,7 @@ def replay(
 
     Raises:
         ReplayError: the code contradicts a history, ends otherwise, or is not there.
-        HistoryFormatError: a file is no history, or was changed.
+        HistoryFormatError: a file is not a history, or was changed.
     """
     resolve = _Definitions(workflows)
     packer = Packer(Limits(), codecs)

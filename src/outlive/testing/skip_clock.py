@@ -109,7 +109,7 @@ class SkipClock(SystemClock):
         return self._alarms[0][0] if self._alarms else None
 
     def skip_to(self, at: int) -> None:
-        """Move on to an instant; all alarms until then go off in order. The past is no place to go."""
+        """Move on to an instant; all alarms until then go off in order. The past is not a place to go."""
         self._now_at = max(self._now_at, at)
         while self._alarms and self._alarms[0][0] <= self._now_at:
             heapq.heappop(self._alarms)[2].go_off()

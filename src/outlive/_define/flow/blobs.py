@@ -97,7 +97,7 @@ def read_file(folder: Path, parts: list[str], *, bytes_max: int | None = None) -
     """The bytes of a plain file below a folder.
 
     Raises:
-        OSError: it cannot be opened, is no plain file, or has more bytes.
+        OSError: it cannot be opened, is not a plain file, or has more bytes.
     """
     with os.fdopen(open_below(folder, parts), "rb") as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):

@@ -3,8 +3,8 @@
 *One at a time costs nothing extra.* While a single step is ready and none runs, it is awaited in the task of the run. A
 task is made only where steps run side by side.
 
-*Names.* A step is known in the journal by its id, in whatever task it runs: `charge`, and not `2/charge`. What a
-built-in does that is no step of its own (a timer, a child) stands in a scope named after the step: `nap/@timer`. So the
+*Names.* A step is known in the journal by its id, in whatever task it runs: `charge`, and not `2/charge`. A part of a
+built-in that is not a step of its own (a timer, a child) stands in a scope named after the step: `nap/@timer`. So the
 journal of a run says the same whether two steps met or not.
 
 *Lazy.* Where the document alone says which steps run, the plan has their order, and a count for each step says when it
@@ -175,7 +175,7 @@ class _Drive:
         self._results[step.id] = default.render({**self._scope, "error": error_data(error)})
 
     async def _in_place(self, step: PlannedStep, scope: Scope, given: Any) -> Any:
-        """Call what is no step by itself, in a scope that has the name of the step."""
+        """Call what is not a step by itself, in a scope that has the name of the step."""
         before = SCOPE.set(self._place.named(step.id))
         try:
             return await step.target.run(self._execution, scope, given)

@@ -427,7 +427,7 @@ def given_input(document: Document, given: Any, *, drop_unknown: bool = False) -
 
 
 def given_vars(document: Document, given: Mapping[str, Any], environ: Mapping[str, str]) -> dict[str, Any]:
-    """The variables of a run that are no secrets: what was given, else the environment, else the default.
+    """The variables of a run that are not secrets: what was given, else the environment, else the default.
 
     Raises:
         FlowInputError: one is missing, not known, a secret, or not what its schema says.

@@ -39,7 +39,7 @@ def place_of(text: str) -> Place:
     `http://box:8080`.
 
     Raises:
-        ValueError: it is no server.
+        ValueError: it is not a server.
     """
     found = _PLACE.fullmatch(text.lower())
     if found is None:

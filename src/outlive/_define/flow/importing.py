@@ -19,7 +19,7 @@ def import_document(text: str | bytes, file: str = "") -> Imported:
     """The flow in a document of Stepflow or Flowbot.
 
     Raises:
-        FlowError: it is no YAML, or a document of neither.
+        FlowError: it is not YAML, or a document of neither.
     """
     reading = read(text, file)
     data = reading.data

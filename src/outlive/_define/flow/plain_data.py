@@ -27,12 +27,12 @@ def plain_of(data: Stored, what: str) -> Any:
     """Plain data of what a step or a run returned, as it is stored.
 
     Raises:
-        UnreadableError: it is no JSON.
+        UnreadableError: it is not JSON.
     """
     try:
         if _TAG in memoryview(data).tobytes():
             # A value without a type may be written with tags: a datetime, a tuple. Plain data has text and lists for
-            # them. A field that is really called `$` is no tag.
+            # them. A field that is really called `$` is not a tag.
             with suppress(UnreadableError, msgspec.MsgspecError, TypeError, ValueError):
                 return _decode(_encode(TAGGED.decode(data, what)))
         return _decode(data)

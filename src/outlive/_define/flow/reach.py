@@ -174,7 +174,7 @@ class Reach:
         Raises:
             HostRefusedError: only other hosts may be.
             AddressRefusedError: one of the addresses may not be.
-            UrlError: it is no address.
+            UrlError: it is not an address.
         """
         if self.only_hosts is not None and not _matches(target, self.only_hosts):
             raise HostRefusedError(target.authority)

@@ -50,7 +50,7 @@ def read(text: str | bytes, file: str = "") -> Reading:
     """Read a document.
 
     Raises:
-        FlowError: it is no YAML or JSON that we take.
+        FlowError: it is not YAML or JSON that we take.
     """
     plain = _plain_text(text, file)
     reader = _Reader(plain)

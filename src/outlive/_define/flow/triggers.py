@@ -175,7 +175,7 @@ def _missing_in(document: Document, trigger: Trigger) -> list[str]:
 
 def _schedule(document: Document, trigger: Trigger, name: str, values: dict[str, Any]) -> Schedule:
     given = {} if trigger.input is UNSET else trigger.input
-    # Checked with a time that is no tick; the defaults are filled in when a run begins.
+    # Checked with a time that is not a tick; the defaults are filled in when a run begins.
     given_input(document, mapped(given, {"event": {"time": "2026-01-01T00:00:00Z"}}))
     args: dict[str, Any] = {"input": _with_ticks(given)}
     return cron(

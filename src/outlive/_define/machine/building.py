@@ -135,7 +135,7 @@ def check_function(name: str, fn: object) -> None:
 
 
 def check_states(machine: str, states: type[enum.Enum], *given: object) -> None:
-    """Refuse what is no state of a machine where one must stand.
+    """Refuse what is not a state of a machine where one must stand.
 
     Raises:
         MachineError: names it.

@@ -5,7 +5,7 @@ and is journaled with the cursor of its last item. So a crash loses only the win
 that one again from its beginning; nothing is kept open between two windows that a dead process could take with it.
 
 A cancel does not throw away what was read: the window under way is asked to stop, flushes what it has and is journaled,
-and then the machine is cancelled. The stop is said in memory only. It is no fact: a worker that dies meanwhile is
+and then the machine is cancelled. The stop is said in memory only. It is not a fact: a worker that dies meanwhile is
 replaced by one that, by its journal, comes to say it again.
 """
 

@@ -5,7 +5,7 @@ worker registers the published revision of every flow and the earlier ones, befo
 again when the index of the library has changed: it is rung, and looks now and then all the same. A document is made a
 flow when it is loaded, and its plan when a run needs it.
 
-A flow whose steps this process lacks is no definition of the worker: another one may have them. What is missing is
+A flow whose steps this process lacks is not a definition of the worker: another one may have them. What is missing is
 listed with the definitions of the worker, so that `why` can say it.
 """
 
@@ -74,7 +74,7 @@ class FlowLoader:
         try:
             index = index_in(data)
         except FlowDamagedError as error:
-            # The flows that are loaded run on, and so does everything that is no flow.
+            # The flows that are loaded run on, and so does everything that is not a flow.
             log.error("%s; no flow is loaded before that is repaired", error)
             self._data = data
             return

@@ -259,7 +259,7 @@ class Executor:
                 await undo_at_once(attempt, error, self.caller.call_undo)
         except BaseException as error:  # The user's code may raise anything; its failure is data.
             if came_by_signal(error):
-                raise  # Ctrl-C ends the process; it is no failure of the step.
+                raise  # Ctrl-C ends the process; it is not a failure of the step.
             if attempt.emitter is not None:
                 await _flush_rest(attempt, attempt.emitter)
             # A cancellation, if the executor did not cancel it, is one of the step's own that has escaped: a failure.

@@ -99,7 +99,7 @@ class ProcessLane:
 
     async def _find_ready(self, step: str) -> StepProcess:
         while True:
-            # An idle process that has died since its last job is replaced; that is no failure of the step.
+            # An idle process that has died since its last job is replaced; that is not a failure of the step.
             is_used = bool(self._idle)
             process = self._idle.pop() if is_used else self._begin()
             try:

@@ -10,8 +10,8 @@ database has ended so that another one could go on (a deadlock, a serialization 
 
 What a database refuses only when it is to be committed (a deferred constraint) is the function's own failure. By then
 the run has gone on in memory as if the step had succeeded; the worker discards it and rebuilds it from its journal, and
-the attempt raises the refusal that is kept here. A transaction that gives way only then (a serialization failure) is no
-refusal: what is kept is how often that was, for the pause before it begins again.
+the attempt raises the refusal that is kept here. A transaction that gives way only then (a serialization failure) is
+not refused: the number of such ends is kept, for the pause before it begins again.
 """
 
 from __future__ import annotations

@@ -8,8 +8,8 @@ Three sources:
 
 * the events of the journal, as they are recorded (`note`);
 * the workflow itself, which reports its stage while it is fed (`moved`): a router of a machine leaves no event;
-* what is no event but can only follow from durable ones: an attempt that begins, a claim, a breaker that is open. Their
-  hooks are called at once.
+* facts that are not events but can only follow from durable events: an attempt that begins, a claim, a breaker that is
+  open. Their hooks are called at once.
 """
 
 from __future__ import annotations

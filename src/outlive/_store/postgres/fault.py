@@ -29,7 +29,7 @@ _POOLER = "another program seems to share our sessions; if it is PgBouncer, add 
 DISK_FULL = "53100"
 """The server's trouble, not that of the statement: with room it works. Not so what else its class holds."""
 _AWAY_CLASSES = ("08", "25", "40", "53", "55", "57", "58", "F0")
-"""Not 54, a limit of the program: it is no state of the server, but something in the statement that never fits."""
+"""Not 54, a limit of the program: it is not a state of the server, but something in the statement that never fits."""
 _HINTS = {
     DISK_FULL: "make room on its disk",
     "53300": "raise max_connections of the server, or use a pooler",

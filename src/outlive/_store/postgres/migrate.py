@@ -5,7 +5,7 @@
 others find it done, and a process that is killed anywhere leaves a version, never half of one. Nothing is filled into a
 migration, so a file that was released never changes; it names tables without the schema, which is the search path.
 
-Functions are no part of a version: those of this release are created when they are missing (`query`).
+Functions are not part of a version: those of this release are created when they are missing (`query`).
 """
 
 from __future__ import annotations

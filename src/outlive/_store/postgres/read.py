@@ -106,7 +106,7 @@ async def find_mail(session: Session, worker_id: str) -> list[int]:
 
 async def get_blobs(session: Session, ids: Sequence[str]) -> dict[str, bytes]:
     """Blobs by id."""
-    return {id: data for id, data in await session.fetch("get_blobs", list(map(to_text, ids)))}  # noqa: C416 (rows are no pairs)
+    return {id: data for id, data in await session.fetch("get_blobs", list(map(to_text, ids)))}  # noqa: C416 (rows are not pairs)
 
 
 async def read_items(session: Session, run_id: str, after: int, limit: int) -> list[ItemResult]:

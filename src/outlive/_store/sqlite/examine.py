@@ -138,7 +138,7 @@ def _rows(session: Session, name: str, wanted: str) -> Iterable[Any]:
 
 
 def _to_row(row: bytes) -> RunRow:
-    # A byte that is no text any more becomes a character that is none: a comparison will show it.
+    # A byte that is not text any more becomes a character that is none: a comparison will show it.
     text = row.decode("utf-8", "replace")
     key, id, journal, number, root_id, *_ = msgspec.json.decode(text)
     return row_of(decode_run(row), key=key, journal=journal, number=number, id=id, root_id=root_id)

@@ -69,7 +69,7 @@ def _filled(text: str, words: dict[str, str]) -> str:
 
 def as_bytes(name: str) -> str:
     """The statement in the file of this name, which gives one text, with that text as bytes: a text in one of the rows
-    is no UTF-8 any more."""
+    is not UTF-8 any more."""
     return (SQL / "as_bytes.sql").read_text("utf-8").replace("{statement}", sql(name))
 
 

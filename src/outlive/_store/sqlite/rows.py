@@ -73,7 +73,7 @@ def _decode_one(row: Buffer) -> tuple[int, Run]:
 
 
 def _plain(row: Buffer) -> list[Any]:
-    """The columns of a damaged row. A byte that is no text any more becomes a character that is none."""
+    """The columns of a damaged row. A byte that is not text any more becomes a character that is none."""
     columns: list[Any] = msgspec.json.decode(bytes(row).decode("utf-8", "replace"))
     return columns
 
@@ -168,7 +168,7 @@ def decode_workers(text: str | bytes) -> list[WorkerRow]:
 
 
 def as_text(text: str | bytes) -> str:
-    """Bytes that are no text any more become characters that are none."""
+    """Bytes that are not text any more become characters that are none."""
     return text if isinstance(text, str) else text.decode("utf-8", "replace")
 
 

@@ -229,7 +229,7 @@ class _Sitting:
             end.future.set_exception(error)  # Of the user's own: it is judged when the transaction ends.
         except Exception as error:
             end.future.set_exception(explain(session, error))
-        # Nothing of the step stays, and that is no reason for the others to fail.
+        # Nothing of the step stays, and that is not a reason for the others to fail.
         session.roll_back()
         for job in others:
             job.error = None

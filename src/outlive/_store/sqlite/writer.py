@@ -65,7 +65,7 @@ class WriteVerb(Generic[A, T]):
     plan: Callable[[list[A]], tuple[list[tuple[str, list[Value]]], Sequence[T]] | None] = lambda _: None
     """All statements, and the answers if none of them fails; None if that cannot be known beforehand."""
     serve: Callable[[Writer, Job], None] | None = None
-    """For a verb that is no part of a group and keeps the thread for as long as it takes."""
+    """For a verb that is not a part of a group and keeps the thread for as long as it takes."""
 
 
 def each(do: Callable[[Session, A], T]) -> WriteVerb[A, T]:

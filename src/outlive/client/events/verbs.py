@@ -83,7 +83,7 @@ class Events:
                 only if you commit. See `Engine.start`.
 
         Raises:
-            InvalidArgumentError: the data is no JSON, or the run that sends it was itself started behind too many
+            InvalidArgumentError: the data is not JSON, or the run that sends it was itself started behind too many
             events that runs have sent; nothing was started.
         """
         event = self._event(event_type, data, id, source)

@@ -44,7 +44,7 @@ async def bring_documents(library: Library, documents: Iterable[CarriedDocument]
     """Let the workers of a library have documents for the runs that are pinned to them.
 
     Raises:
-        HistoryFormatError: one is no document.
+        HistoryFormatError: one is not a document.
     """
     from outlive._define.flow.document import from_canonical
     from outlive._define.flow.document import hash_of as hash_of_document

@@ -1,8 +1,8 @@
 """Where the steps of a flow are in one run, as its journal says it.
 
 The journal knows what has ended and what waits. That a step runs, no event says: it runs if all that come before it are
-over, it is not, and its run goes on. A step that is no call of anything (`switch`, a timer) has no event of its end: it
-is over when something that waits for it has begun, or when its run has ended. A step that only one branch of a
+over, it is not, and its run goes on. A step that is not a call of anything (`switch`, a timer) has no event of its end:
+it is over when something that waits for it has begun, or when its run has ended. A step that only one branch of a
 condition needs is taken for one that did not run, as long as the journal has nothing of it.
 """
 

@@ -129,7 +129,7 @@ class Flows:
             expected: the number of the draft that you have changed, 0 for a new one.
 
         Raises:
-            FlowError: it is no document. StaleFlowError: another person has saved the draft meanwhile.
+            FlowError: it is not a document. StaleFlowError: another person has saved the draft meanwhile.
         """
         where = "engine.flows.save_draft"
         read = await self._beside(partial(_given, where, document, checks=False))

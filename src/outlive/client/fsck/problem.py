@@ -20,7 +20,7 @@ class Kind(enum.Enum):
     WAKE = "wake"
     """Something is there for a run, and no worker will look; `--repair` makes it due."""
     OWNER = "owner"
-    """The owner of a run is no worker that the store knows; the next worker that has its workflow takes it over."""
+    """The owner of a run is not a worker that the store knows; the next worker that has its workflow takes it over."""
     BLOB = "blob"
     ITEM = "item"
     MAIL = "mail"

@@ -124,7 +124,7 @@ def differences(tree: TreeRows, row: RunRow, folded: Run) -> list[str]:
         has, wanted = getattr(row.run, name), getattr(folded, name)
         if _plain(has) == _plain(wanted) or (name == "wake_at" and may_be_woken and _is_earlier(has, wanted)):
             continue
-        # The store lets a run get in line when it is due; that is no event.
+        # The store lets a run get in line when it is due; that is not an event.
         if name != "slot" or HELD in (has, wanted) or folded.status.is_terminal:
             found.append(f"{name} is {has!r} in the row and {wanted!r} in the journal")
     return found

@@ -21,7 +21,7 @@ Most = Annotated[int, Meta(ge=1, le=SLOTS_MAX)] | None | UnsetType
 
 
 class SetQueue(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Limits to change; what is left out stays, and null is no limit."""
+    """Limits to change; what is left out stays, and null removes the limit."""
 
     concurrency: Most = UNSET
     """Runs under way at once in all workers."""

@@ -157,7 +157,7 @@ def environment() -> dict[str, str]:
 
     Raises:
         ImproperlyConfigured: see `store_url`, or OPTIONS has what an engine does not take.
-        ArgumentTypeError: its `redact` is no list of text.
+        ArgumentTypeError: its `redact` is not a list of text.
     """
     options = _options()
     read = {"OUTLIVE_STORE": store_url(), "OUTLIVE_NAMESPACE": str(options.get("namespace") or "")}

@@ -164,7 +164,7 @@ class CellsConformance(Facet):
         assert {await store.change_cell(name, add) for name in names} == {11}
 
     async def test_cells_leave_runs_alone(self, store: Store) -> None:
-        """They are no part of a journal."""
+        """They are not part of a journal."""
         tree = await begin(store)
         before = await see_everything(store, tree)
 

@@ -236,7 +236,7 @@ class CheckpointsConformance(Facet):
         assert [row.version for row in await front(store).load_run("run-1")] == versions
 
     async def test_checkpoint_from_before_versions_has_version_zero(self, store: Store) -> None:
-        """A body without that field, or with nothing but a state, is no damage. [CA-K14]"""
+        """A body without that field, or with nothing but a state, is not damage. [CA-K14]"""
         await store.append_checkpoint("run-1", sealed(1, b'{"state":"PAY","task":"pay","kind":"undo"}', b"42"))
         await store.append_checkpoint("run-1", sealed(2, b'{"state":"SHIP"}'))
 

@@ -175,7 +175,7 @@ class ClaimsConformance(Facet):
         assert (taken.run.owner, taken.run.epoch, taken.run.attempts) == ("worker-a", 2, 1)
 
     async def test_released_run_is_free_at_once_and_was_not_interrupted(self, store: Store) -> None:
-        """Its owner let go of it, so the take-over is no interruption. [AK-L9]"""
+        """Its owner let go of it, so the take-over is not an interruption. [AK-L9]"""
         await hire(store, "worker-a")
         await hire(store, "worker-b")
         tree = await begin(store, worker="worker-a")

@@ -56,7 +56,7 @@ class InboxConformance(Facet):
         assert (inbound.kind, inbound.ended) == (kind, ended)
 
     async def test_message_that_is_not_waited_for_is_kept(self, store: Store) -> None:
-        """A name that the run did not ask for yet is no reason to refuse. [TS-S8]"""
+        """A name that the run did not ask for yet is not a reason to refuse. [TS-S8]"""
         tree = await begin(store)
         await tree.suspend()
 

@@ -33,7 +33,7 @@ class RowsConformance(Facet):
     # -- Which rows ----------------------------------------------------------------------------------------
 
     async def test_unknown_journal_is_empty(self, store: Store) -> None:
-        """There is nothing to read, and that is no error. [SF-J2]"""
+        """There is nothing to read, and that is not an error. [SF-J2]"""
         assert await store.read_journal(1_000) == []
         assert await store.read_journals([1_000]) == {}
 
@@ -130,7 +130,7 @@ class RowsConformance(Facet):
         assert stepped(store, result=result) == (await read_events(tree))[1]
 
     async def test_damaged_row_is_given_as_it_lies_and_refused_by_the_codec(self, store: Store) -> None:
-        """The store is no judge of bytes; the error names the run and the seq."""
+        """The store is not a judge of bytes; the error names the run and the seq."""
         seq, format_, crc, body = seal(stepped(store), salt=SALT, seq=1)
         damaged = (seq, format_, crc, body[:-3] + b"?" + body[-2:])
         tree = await begin_with_rows(store, [first_row(store), damaged])

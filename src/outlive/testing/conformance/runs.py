@@ -32,7 +32,7 @@ class RunsConformance(Facet):
         assert await store.find_run("run-1") == replace(tree.fold.root, journal=tree.journal)
 
     async def test_unknown_run_is_not_found(self, store: Store) -> None:
-        """There is no such run, and that is no error. [SF-M3]"""
+        """There is no such run, and that is not an error. [SF-M3]"""
         assert await store.find_run("unknown") is None
 
     async def test_id_is_taken_once(self, store: Store) -> None:

@@ -139,7 +139,7 @@ class WaitsConformance(Facet):
         assert await claim(store, "worker-a") == ["run-1"]
 
     async def test_message_changes_nothing_but_the_wake_up(self, store: Store, clock: ManualClock) -> None:
-        """The rest of the row is a fold of the journal, and a message is no event yet."""
+        """The rest of the row is a fold of the journal, and a message is not an event yet."""
         tree = await begin(store)
         await tree.suspend(waits=(Wait(WaitKind.SIGNAL, "go"),))
         before = await get_run(store, "run-1")
@@ -150,7 +150,7 @@ class WaitsConformance(Facet):
         assert await get_run(store, "run-1") == replace(before, wake_at=clock.now())
 
     async def test_refused_message_wakes_no_run(self, store: Store) -> None:
-        """A repetition of what was heard before is no news."""
+        """A repetition of what was heard before is not news."""
         await hire(store, "worker-a")
         tree = await begin(store)
         await send(store, message(store, "run-1", key="k"))

@@ -72,7 +72,7 @@ class WorkersConformance(Facet):
         assert (after["worker-a"].definitions, after["worker-c"]) == ((), before["worker-c"])
 
     async def test_store_without_workers_lists_none(self, store: Store) -> None:
-        """An owner that never began a session is no worker. [SF-R3]"""
+        """An owner that never began a session is not a worker. [SF-R3]"""
         await begin(store, worker="ghost")
 
         assert await store.list_workers() == []

@@ -16,7 +16,7 @@ def engine_in(app: str, url: str | None) -> Engine:
     """The engine that a command means by APP: the one that it names, or one for what the import defines.
 
     Raises:
-        ConfigurationError: it cannot be imported, or it is no engine and no store is given.
+        ConfigurationError: it cannot be imported, or it is not an engine and no store is given.
     """
     from click import ClickException
 

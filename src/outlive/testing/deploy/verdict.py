@@ -43,7 +43,8 @@ class Kind(enum.StrEnum):
     FAILS = "fails"
     """It, or a child of it, fails as soon as a worker takes it, where the code of its time waited."""
     STOPS = "stops"
-    """It is parked for another reason: the code waits for nothing that can come, spins, or raises what is no answer."""
+    """It is parked for another reason: the code waits for nothing that can come, spins, or raises an exception that is
+    not an answer."""
     DAMAGED = "damaged"
     """Its journal cannot be read by any code."""
     UNDECIDED = "undecided"

@@ -72,7 +72,7 @@ class HttpArguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     bearer: str | None = None
     """A token, for the header Authorization."""
     expect: list[int] | UnsetType = UNSET
-    """Statuses that are no failure; 200 to 299 unless given."""
+    """Statuses that are not failures; 200 to 299 unless given."""
     response: Literal["auto", "json", "text", "base64"] = "auto"
     """The form of the body in the result; "auto" goes by the type that the server names."""
     idempotency_key: bool | str = True

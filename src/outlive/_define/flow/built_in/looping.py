@@ -136,7 +136,7 @@ class _Items:
             raise
         for lane in lanes:
             if not lane.cancelled():
-                self._error = self._error or lane.exception()  # Of a lane: what is no failure of an item.
+                self._error = self._error or lane.exception()  # Of a lane: what is not a failure of an item.
         if self._error is not None:
             raise self._error
         errors = [{"index": index, **error_data(error)} for index, error in sorted(self._errors.items())]

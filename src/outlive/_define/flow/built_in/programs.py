@@ -39,7 +39,7 @@ class _Given(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     input: str = ""
     """The text that the program reads."""
     expect: list[int] | UnsetType = UNSET
-    """Codes that are no failure; 0 unless given."""
+    """Codes that are not failures; 0 unless given."""
 
 
 class ShellArguments(_Given, frozen=True, kw_only=True):

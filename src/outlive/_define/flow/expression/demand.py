@@ -2,7 +2,7 @@
 
 `steps.a + steps.b` needs both at once. `input.fast ? steps.a : steps.b` needs one of the two, and which one is known as
 soon as the condition can be evaluated, which may itself need steps. `coalesce` needs its second value when the first
-one is null or missing. `&&` and `||` are no branches: their operands are equal, as in CEL, so all of them are needed
+one is null or missing. `&&` and `||` are not branches: their operands are equal, as in CEL, so all of them are needed
 and run side by side. In a macro (`items.map(x, ...)`) all branches count, as each element may take another one.
 """
 

@@ -29,7 +29,7 @@ def reference(form: str, given: Any, path: Any) -> tuple[str, Node]:
     """The path that a reference means, as source and as tree.
 
     Raises:
-        ExpressionError: what is given is no path.
+        ExpressionError: what is given is not a path.
     """
     if type(given) is not str or type(path) is not str:
         raise ExpressionError(f"{form} and its path are texts")

@@ -192,7 +192,7 @@ def size(node: Node) -> int:
 
 
 def path_of(node: Node) -> tuple[tuple[str, ...], bool] | None:
-    """The names along `a.b["c"]` as far as they are written out, and whether that is all; None if it is no path."""
+    """The names along `a.b["c"]` as far as they are written out, and whether that is all; None if it is not a path."""
     parts: list[str | None] = []
     # Without patterns and recursion: every expression of every document comes by here.
     while isinstance(node, Select | Index):
