@@ -42,12 +42,9 @@ NOT_NAMESPACES = ("sync", "view")
 INSIDE = {
     "All": ("problems", "settles_for", "wanted"),
     "Any": ("problems", "settles_for", "wanted"),
-    "AuditLog": ("append", "has_done"),
     "Breaker": ("ask", "record", "renew", "settle", "withdraw"),
-    "BulkOperations": ("apply", "page", "progress"),
     "Debounce": ("after", "begins_at"),
     "DeployReport": ("add",),
-    "Events": ("deliver", "now", "take", "webhooks"),
     "FixedWindow": ("charge", "earliest", "forgotten_at", "refund"),
     "Flow": ("plan_for", "register"),
     "Imported": ("note",),

@@ -28,6 +28,7 @@ from outlive._runtime.session.sessions import WorkerSessions
 from outlive._runtime.session.worker import Worker
 from outlive._runtime.steps.executor import Executor
 from outlive._runtime.tree.live import LiveTree
+from outlive._store.audit import Action
 from outlive._store.contract import Store
 from outlive._store.postgres import PostgresStore
 from outlive._store.sqlite import SqliteStore
@@ -273,3 +274,13 @@ async def row_of(thing: Any, run_id: str = "") -> Run:
     client, run_id = (thing._client, thing.id) if isinstance(thing, StoredRun) else (thing._verbs, run_id)
     row: Run = await client.info(run_id)
     return row
+
+
+def verbs_inside(engine: outlive.Engine) -> dict[str, Callable[[], Any]]:
+    """What servers and workers ask of the namespaces of an engine, and programs do not."""
+    return {
+        "audit._append": lambda: engine.audit._append([Action(actor="ann", verb="export")]),
+        "audit._has_done": lambda: engine.audit._has_done("request", "r-1"),
+        "bulk._progress": lambda: engine.bulk._progress("o-1"),
+        "events._webhooks": lambda: engine.events._webhooks("/hooks/orders"),
+    }

@@ -151,10 +151,10 @@ async def test_a_published_flow_is_triggered_by_the_next_event() -> None:
         second = await engine.events.send("triggered.stored.created", {"order": 2}, id="e2")
         assert ["ONE 1"] == await results(engine, first) == await results(engine, again)
         assert ["TWO 2"] == await results(engine, second)
-        assert 1 == len(await engine.events.webhooks("/hooks/stored"))
+        assert ["/hooks/stored"] in [it.webhooks for it in await engine.events.triggers()]
         await engine.flows.disable("triggered.stored", reason="too many")
         assert [] == (await engine.events.send("triggered.stored.created", {"order": 3}, id="e3")).runs
-        assert [] == await engine.events.webhooks("/hooks/stored")
+        assert ["/hooks/stored"] not in [it.webhooks for it in await engine.events.triggers()]
         await engine.flows.enable("triggered.stored")
         assert ["TWO 3"] == await results(
             engine, await engine.events.send("triggered.stored.created", {"order": 3}, id="e3")

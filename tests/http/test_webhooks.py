@@ -222,7 +222,7 @@ async def test_delivery_that_failed_here_says_whether_to_send_it_again(
     async def fail(*_: Any, **__: Any) -> None:
         raise error
 
-    monkeypatch.setattr(engine.events, "take", fail)
+    monkeypatch.setattr(engine.events, "_take", fail)
     answer = await post(Webhooks(engine), "/hooks/open")
 
     assert (answer.status, answer.headers.get("retry-after")) == (status, None if status == 500 else "5")

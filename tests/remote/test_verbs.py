@@ -39,9 +39,7 @@ ONLY_A_CONNECTION = {
     "follow": "the same for operations that send messages one by one",
 }
 FOR_THE_ENGINE_ITSELF = {
-    "AuditLog": {"acting", "append", "has_done", "record"},
-    "BulkOperations": {"apply", "page", "progress"},
-    "Events": {"deliver", "now", "take", "webhooks"},
+    "AuditLog": {"acting", "record"},
     "Flows": {"find"},
     "Keys": {"find"},
     "Links": {"show"},

@@ -11,6 +11,7 @@ import pytest
 from outlive import flow
 from outlive._model import RunStatus
 from outlive._model.trigger import SentEvent
+from outlive.client.events.delivering import deliver
 from outlive.errors import ConfigurationError, RunNotFoundError, StoreUnavailableError
 from outlive.errors.outside import DeliveryRefusedError, UnreachableError
 from outlive.errors.run import QuotaExceededError
@@ -487,7 +488,7 @@ async def test_a_sink_of_this_machine_gets_nothing(engine: TestEngine, url: str)
         if answer.status == 200:
             event = SentEvent(type="a", id="1", source="", data=None, time="2026-01-01T00:00:00Z")
             with pytest.raises((DeliveryRefusedError, UnreachableError)):
-                await engine.events.deliver("inside", event)
+                await deliver(store_of(engine), "inside", event)
     assert reached == []
 
 

@@ -17,10 +17,12 @@ from outlive._define.flow.reach import parse_url
 from outlive._define.flow.settings import read
 from outlive._define.registry import Registry
 from outlive._model.trigger import SentEvent
+from outlive.client.events.delivering import deliver
 from outlive.errors import RunFailedError
 from outlive.errors.outside import SettingsError, UnreachableError
 from outlive.http import Api
 from outlive.testing import TestEngine
+from tests.engine.inside import store_of
 from tests.flow.tools import respond
 from tests.flow.web import Asked, Web, answer, serving
 from tests.http.caller import Caller
@@ -163,9 +165,9 @@ async def test_a_delivery_is_signed_for_the_servers_of_the_settings_only() -> No
         await engine.events.add_sink("crm", crm.url(), secret="bounds_token")
         await engine.events.add_sink("thief", thief.url(), secret="bounds_token")
         with bound(hosts=[f"http://127.0.0.1:{crm.port}"]):
-            assert await engine.events.deliver("crm", event) == 204
+            assert await deliver(store_of(engine), "crm", event) == 204
             with pytest.raises(UnreachableError, match="'bounds_token' may not be sent to"):
-                await engine.events.deliver("thief", event)
+                await deliver(store_of(engine), "thief", event)
 
     assert ("webhook-signature" in crm.asked[0].headers, thief.asked) == (True, [])
 

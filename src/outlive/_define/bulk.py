@@ -150,14 +150,14 @@ async def _do(request: BulkRequest, group: BulkGroup) -> list[Refusal]:
 async def _choose(request: BulkRequest, after: str | None, found: int) -> BulkPage:
     engine = CURRENT_STEP.get().engine
     assert engine is not None
-    page: BulkPage = await engine.bulk.page(request, after, found)
+    page: BulkPage = await engine.bulk._page(request, after, found)
     return page
 
 
 async def _apply(request: BulkRequest, run_ids: list[str]) -> list[Refusal]:
     source = CURRENT_STEP.get()
     assert source.engine is not None
-    refused: list[Refusal] = await source.engine.bulk.apply(
+    refused: list[Refusal] = await source.engine.bulk._apply(
         request.verb,
         run_ids,
         request=source.context().run_id,

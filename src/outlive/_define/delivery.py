@@ -52,7 +52,7 @@ async def _deliver(delivery: Delivery) -> int:
 async def _send(delivery: Delivery) -> int:
     engine = CURRENT_STEP.get().engine
     assert engine is not None
-    return await engine.events.deliver(delivery.sink, delivery.event)
+    return await engine.events._deliver(delivery.sink, delivery.event)
 
 
 _STEP = StepSpec(

@@ -20,17 +20,17 @@ class EventSender(Protocol):
     ) -> Sent:
         """See `Events.send`."""
 
-    async def deliver(self, sink: str, event: SentEvent) -> int:
+    async def _deliver(self, sink: str, event: SentEvent) -> int:
         """Send an event to a sink, once; the status of its answer."""
 
 
 class BulkSteps(Protocol):
     """The part of `engine.bulk` that a step of Outlive's own needs."""
 
-    async def page(self, request: Any, after: str | None, found: int) -> Any:
+    async def _page(self, request: Any, after: str | None, found: int) -> Any:
         """The next runs that a verb for many runs is for."""
 
-    async def apply(
+    async def _apply(
         self,
         verb: str,
         run_ids: Iterable[str],

@@ -76,7 +76,7 @@ async def _carry_out(wanted: Intervention) -> Answer:
     verbs = CURRENT_STEP.get().engine
     assert verbs is not None
     if wanted.run_ids:
-        refused: list[Refusal] = await verbs.bulk.apply(
+        refused: list[Refusal] = await verbs.bulk._apply(
             wanted.verb,
             wanted.run_ids,
             request=wanted.request,

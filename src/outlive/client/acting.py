@@ -176,7 +176,7 @@ def acting(
         key: the id of the API key that was used.
         via: the way in.
         address: where the request came from.
-        request: what names the request; `engine.audit.has_done` finds by it whether it was done.
+        request: what names the request; the audit log finds by it whether it was done.
         workflows: the only ones whose runs can be sent something or changed; a run of another one is not there. Given
             so that a run which takes an id at the last moment is safe too. Runs are started in the queue that their
             workflow declares, and in no other. It does not limit what is read, or which workflows are started.

@@ -92,7 +92,7 @@ class AuditLog:
             after = rows[-1].number
         return check.done()
 
-    async def has_done(self, request: str, target: str) -> bool:
+    async def _has_done(self, request: str, target: str) -> bool:
         """Whether something was done to a target by a request that its sender named (`acting(request=...)`).
 
         It is looked for among the newest actions on that target. An action is in the log if and only if it happened, so
@@ -111,7 +111,7 @@ class AuditLog:
         if principal is not None:
             await self._access.timed_store.append_audit([principal.action(verb, target, reason, is_denied=is_denied)])
 
-    async def append(self, actions: Sequence[Action]) -> None:
+    async def _append(self, actions: Sequence[Action]) -> None:
         """Write several actions, each with its actor."""
         await self._access.timed_store.append_audit(actions)
 

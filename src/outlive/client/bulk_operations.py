@@ -171,23 +171,23 @@ class BulkOperations:
 
     def get(self, operation_id: str) -> BulkOperation:
         """An operation by its id; whether there is such an operation shows when it is used."""
-        return BulkOperation(StoredRun(self._client, check_run_id(operation_id)), self.progress)
+        return BulkOperation(StoredRun(self._client, check_run_id(operation_id)), self._progress)
 
     async def list(self, *, limit: int = 20, after: str | None = None) -> Page[BulkProgress]:
         """Operations, the newest first, each with how far it has come."""
         count = given.whole("engine.bulk.list", "limit", limit, most=LISTED_MAX)
         page = await self._client.list(workflow=BULK.name, limit=count, after=after)
-        return Page([await self._progress(run) for run in page], next=page.next, previous=page.previous)
+        return Page([await self._progress_of(run) for run in page], next=page.next, previous=page.previous)
 
-    async def progress(self, operation_id: str) -> BulkProgress:
+    async def _progress(self, operation_id: str) -> BulkProgress:
         """How far an operation has come.
 
         Raises:
             RunNotFoundError: no operation has this id.
         """
-        return await self._progress(await self._client.info(operation_id))
+        return await self._progress_of(await self._client.info(operation_id))
 
-    async def _progress(self, run: Run) -> BulkProgress:
+    async def _progress_of(self, run: Run) -> BulkProgress:
         if run.workflow != BULK.name:
             raise RunNotFoundError(run.id)
         first = (await self._access.store.read_journal(run.journal, limit=1))[0]
@@ -215,7 +215,7 @@ class BulkOperations:
 
     # -- For the workflow ------------------------------------------------------------------------------------
 
-    async def page(self, request: BulkRequest, after: str | None, found: int) -> BulkPage:
+    async def _page(self, request: BulkRequest, after: str | None, found: int) -> BulkPage:
         """The next runs that fit, in groups that go the same way."""
         limit = min(PAGE_RUNS, request.limit - found)
         page = await self._client.page(WHERE, request.wanted, order="created_at", limit=limit, after=after)
@@ -251,7 +251,7 @@ class BulkOperations:
             groups.setdefault((root.workflow, root.version, queue), []).append(run.id)
         return [BulkGroup(ids, *code) for code, ids in groups.items()], refused
 
-    async def apply(
+    async def _apply(
         self,
         verb: str,
         run_ids: Iterable[str],
@@ -273,7 +273,7 @@ class BulkOperations:
                 raise  # The step is called again when the store is back.
             except OutliveError as error:
                 # A worker may have died when it was done and before the journal of the operation said so.
-                if not await log.has_done(request, run_id):
+                if not await log._has_done(request, run_id):
                     return Refusal(run_id, type(error).__name__, str(error))
             return None
 

@@ -149,7 +149,7 @@ class Denials:
 
     async def _append(self, *actions: Action) -> None:
         try:
-            await self._engine.audit.append(actions)
+            await self._engine.audit._append(actions)
         except OutliveError as error:  # It was refused all the same.
             log.warning("refused requests are not in the audit log: %s", type(error).__name__)
 

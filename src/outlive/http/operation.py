@@ -114,7 +114,7 @@ class Call:
 
     async def was_done(self, target: str) -> bool:
         """Whether an earlier try of this request did it to this target, and only its answer was lost."""
-        return bool(self.request) and await self.engine.audit.has_done(self.request, target)
+        return bool(self.request) and await self.engine.audit._has_done(self.request, target)
 
     @property
     def plans(self) -> RequestPlans:

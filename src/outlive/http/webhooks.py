@@ -70,7 +70,7 @@ class Webhooks:
         self._limits = limits or ApiLimits(body_bytes_max=BODY_BYTES_MAX)
         self._budgets = budgets or BodyBudgets(self._limits)
         self._secret = secret or _find_secret
-        self._guesses = Guesses(lambda: engine.events.now() / _MICROSECONDS)
+        self._guesses = Guesses(lambda: engine.events._now() / _MICROSECONDS)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """See the specification of ASGI."""
@@ -110,7 +110,7 @@ class Webhooks:
 
     async def _take(self, request: Request) -> Sent:
         """Check a request and create its runs."""
-        webhooks = await self._engine.events.webhooks(request.path)
+        webhooks = await self._engine.events._webhooks(request.path)
         if not webhooks:
             raise refusal(404, f"no flow has a webhook at {request.path}")
         if request.method != "POST":
@@ -120,7 +120,7 @@ class Webhooks:
         body = await self._body(request, let_in)
         allowed, delivery = self._check(let_in, request, body)
         data = read(body)
-        now = self._engine.events.now()
+        now = self._engine.events._now()
         # The path is part of the type: one id at two paths is two deliveries.
         event = SentEvent(type=f"webhook {request.path}", id=delivery, source=SOURCE, data=data, time=tick_text(now))
         scope = {"event": _scope_of(event, request)}
@@ -136,7 +136,7 @@ class Webhooks:
                 matches.append(Match(each.workflow, each.triggers, arguments))
         if refused and not matches:
             raise refusal(422, "; ".join(f"{each.workflow}: {each.reason}" for each in refused))
-        return await self._engine.events.take(event, matches, refused)
+        return await self._engine.events._take(event, matches, refused)
 
     async def _body(self, request: Request, webhooks: list[Webhook]) -> bytes:
         """The body that was sent: short if nothing says by whom. A signature says it only when all has arrived."""
@@ -192,7 +192,7 @@ class Webhooks:
         if trigger.hmac is not None:
             if _reader_of(request.headers.get("content-type", "")) is _read_form:
                 raise refusal(415, _SIGNED_FORM)
-            now = self._engine.events.now() / _MICROSECONDS
+            now = self._engine.events._now() / _MICROSECONDS
             check_signed(request.headers, now_seconds=now, layout=trigger.layout)
 
     def _check(self, webhooks: list[Webhook], request: Request, body: bytes) -> tuple[list[Webhook], str]:
@@ -215,7 +215,7 @@ class Webhooks:
         delivery = next(filter(None, ids), "") or next(filter(None, map(request.headers.get, _IDS)), "")
         if len(delivery) > ID_CHARACTERS_MAX or not delivery.isprintable():
             raise refusal(400, f"the id of the delivery has to be at most {ID_CHARACTERS_MAX} printable characters")
-        return allowed, delivery or self._engine.events.new_id()
+        return allowed, delivery or self._engine.events._new_id()
 
     def _check_one(self, webhook: Webhook, request: Request, body: bytes) -> str:
         """The id that is signed; empty if none is."""
@@ -223,7 +223,7 @@ class Webhooks:
         if trigger.hmac is None:
             return ""
         key = self._value_of(webhook, trigger.hmac)
-        now = self._engine.events.now() / _MICROSECONDS
+        now = self._engine.events._now() / _MICROSECONDS
         return check_signature(key, request.headers, body, now_seconds=now, layout=trigger.layout)
 
     def _value_of(self, webhook: Webhook, name: SecretName) -> str:

@@ -51,7 +51,7 @@ class Events:
     def __init__(self, access: Access, *, starter: Starter, new_id: Callable[[], str]) -> None:
         self._access = access
         self._starter = starter
-        self.new_id = new_id
+        self._new_id = new_id
         """An id for an event that has none."""
         self._held: bytes | None = None
         self._known: Known = {}
@@ -89,9 +89,9 @@ class Events:
         event = self._event(event_type, data, id, source)
         matches, refused = match(event, await self._triggers())
         sinks = [each for each in (await self._sinks()).values() if each.wants(event.type)]
-        return await self.take(event, matches, refused, sinks, headers=headers, connection=connection)
+        return await self._take(event, matches, refused, sinks, headers=headers, connection=connection)
 
-    async def take(
+    async def _take(
         self,
         event: SentEvent,
         matches: Sequence[Match],
@@ -178,7 +178,7 @@ class Events:
     async def _sinks(self) -> Sinks:
         return await read_sinks(self._access.store)
 
-    async def deliver(self, sink: str, event: SentEvent) -> int:
+    async def _deliver(self, sink: str, event: SentEvent) -> int:
         """Send an event to a sink, once; the status of its answer. For the step of `outlive.delivery`."""
         return await deliver(self._access.store, sink, event)
 
@@ -198,11 +198,11 @@ class Events:
 
     # -- What others of ours need ----------------------------------------------------------------------------
 
-    def now(self) -> int:
+    def _now(self) -> int:
         """The time by the clock of the store, in microseconds since 1970."""
         return self._access.store.now()
 
-    async def webhooks(self, path: str) -> list[Webhook]:
+    async def _webhooks(self, path: str) -> list[Webhook]:
         """The webhooks of flows that are at this path."""
         return [
             Webhook(workflow, triggers, trigger)
@@ -219,7 +219,7 @@ class Events:
             )
         return SentEvent(
             type=kind,
-            id=self.new_id() if id is None else given.text(WHERE, "id", id, like="evt_123"),
+            id=self._new_id() if id is None else given.text(WHERE, "id", id, like="evt_123"),
             source=given.text(WHERE, "source", source, like="shop", least=0),
             data=plain_json(WHERE, data),
             time=tick_text(self._access.store.now()),
