@@ -56,7 +56,7 @@ GUIDES = {
     "outlive.every": "schedules",
     "outlive.resource": "resources",
     "outlive.use": "resources",
-    "outlive.connect": "connect",
+    "outlive.connect": "http-api#from-python",
     "outlive.start": "waiting#children",
     "outlive.get": "messages",
     "outlive.signal": "messages",
@@ -112,7 +112,7 @@ GUIDES = {
     "engine.queues": "queues",
     "engine.quotas": "namespaces",
     "engine.schedules": "schedules",
-    "engine.flows": "flows-in-the-store",
+    "engine.flows": "flows-in-production",
     "engine.events": "events-and-webhooks",
     "engine.tasks": "remote-steps",
     "engine.workers": "operating",
@@ -135,7 +135,8 @@ GUIDES = {
 HEAD = """Every public name, with how it is called, what it takes, returns and raises. Names that no list here
 has, names with a leading underscore, and modules that have one in their path, are not public.
 
-`outlive.connect` gives an object with the verbs of an engine; [its guide](guides/connect.md) says in what they differ.
+`outlive.connect` gives an object with the verbs of an engine; [its guide](guides/http-api.md#from-python) says how they
+differ.
 `engine.sync` has them without `await`: see [sync code](guides/sync.md)."""
 PAGES = """## Other pages
 
