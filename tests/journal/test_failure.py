@@ -318,8 +318,8 @@ class Odd(Exception):
     """Attributes of all kinds."""
 
 
-def test_what_cannot_be_stored_is_left_out() -> None:
-    """The rest is kept."""
+def test_an_attribute_that_cannot_be_stored_is_left_out() -> None:
+    """An attribute of an exception that cannot be stored is left out, and the others are kept."""
     error = Odd("text", 5)
     error.good = {"n": (1, 2)}  # type: ignore[attr-defined]
     error.nothing = None  # type: ignore[attr-defined]
@@ -369,8 +369,8 @@ def test_a_class_that_cannot_be_rebuilt_comes_back_as_step_failed() -> None:
 
 
 @pytest.mark.parametrize("where", ["message", "argument", "attribute", "note", "set"])
-def test_text_that_is_no_unicode_does_not_cost_the_failure(where: str) -> None:
-    """File names of other systems come with lone surrogates."""
+def test_text_with_a_lone_surrogate_does_not_lose_the_failure(where: str) -> None:
+    """A failure whose text has a lone surrogate, as file names of other systems do, is kept."""
     text = "caf\udce9"
     error = Odd(text) if where == "message" else Odd("fine", {text}) if where == "set" else Odd("fine")
     if where == "argument":

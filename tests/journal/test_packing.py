@@ -131,8 +131,8 @@ def test_codecs_are_named_with_the_value() -> None:
     assert again(BOTH, data) == data
 
 
-def test_what_is_large_after_the_codecs_is_a_blob() -> None:
-    """The blob holds what the codecs made: nothing readable, if they encrypt."""
+def test_a_value_that_is_large_after_the_codecs_is_a_blob() -> None:
+    """A value that is large after the codecs is a blob of what the codecs made."""
     data = random_json(900)
     payload, blob = BOTH.pack(data, "the value")
 
@@ -240,8 +240,8 @@ class WrongKey:
 
 
 @pytest.mark.parametrize("payload", [Payload(data="????", via=("zlib",)), Payload(data="AAAA", via=("zlib",))])
-def test_what_a_codec_cannot_read_is_unreadable(payload: Payload) -> None:
-    """Whatever it raises: one bad value parks one run, and does not reach the worker."""
+def test_a_payload_that_a_codec_cannot_read_is_unreadable(payload: Payload) -> None:
+    """A payload that a codec cannot read is unreadable, whatever the codec raises."""
     assert "zlib" in unreadable(ZIPPED, payload, {})
 
 

@@ -289,8 +289,8 @@ class Shortened(BaseModel):
         (list[Any], [Cat()], r"\$\[0\], Cat"),
     ],
 )
-def test_what_would_change_is_refused_when_it_is_written(annotation: Any, value: Any, place: str) -> None:
-    """With the place, and what would come back."""
+def test_a_model_that_would_change_is_refused_when_it_is_written(annotation: Any, value: Any, place: str) -> None:
+    """A model that would come back as something else is refused when it is written, with the place."""
     with pytest.raises(UnserialisableError, match=place):
         codec_for(annotation).encode(value, "the value")
 
@@ -307,8 +307,8 @@ class Login(BaseModel):
 
 
 @pytest.mark.parametrize("annotation", [Login, list[Login], Login | Rounding])
-def test_what_a_validator_refuses_is_not_in_the_reason(annotation: Any) -> None:
-    """Reasons are stored as they are, in journals and rows, and logged; the value itself may be encrypted there."""
+def test_a_value_that_a_validator_refuses_is_not_in_the_reason(annotation: Any) -> None:
+    """A value that a validator refuses is not in the reason, which is stored and logged in plain text."""
     plain = b'{"user": "ann", "password": "hunter2"}'
 
     with pytest.raises(UnreadableError, match="the user is unknown") as caught:

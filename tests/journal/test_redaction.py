@@ -120,8 +120,8 @@ def test_nothing_but_the_field_is_hidden(value: Any) -> None:
 
 
 @pytest.mark.parametrize("fields", ["password", ["a..b"], [""], [3]])
-def test_what_is_no_list_of_fields_is_refused(fields: Any) -> None:
-    """One text alone would be a list of letters."""
+def test_an_invalid_list_of_redacted_fields_is_refused(fields: Any) -> None:
+    """`redact` refuses one text, which would be a list of letters, and names that are not fields."""
     with pytest.raises(ConfigurationError, match="redact="):
         Redaction(fields)
 

@@ -152,8 +152,8 @@ def test_a_value_that_its_type_accepts_fits_the_schema(kind: Any, value: Any) ->
 
 
 @pytest.mark.parametrize(("kind", "value", "told"), BREAKS)
-def test_what_the_type_refuses_breaks_its_schema(kind: Any, value: Any, told: str) -> None:
-    """With the place and what is wrong there."""
+def test_a_value_that_its_type_refuses_breaks_the_schema(kind: Any, value: Any, told: str) -> None:
+    """A value that a form's type refuses breaks its schema, with the place and what is wrong there."""
     form = form_type(kind)
 
     mismatch = find_mismatch(value, form.schema)

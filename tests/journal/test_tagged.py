@@ -126,8 +126,8 @@ NAMES = [f"{n}-{kind}" for n, (_, _, kind) in enumerate(REFUSED)]
 
 
 @pytest.mark.parametrize(("value", "path", "kind"), REFUSED, ids=NAMES)
-def test_what_has_no_exact_form_is_refused_with_its_path(value: Any, path: str, kind: str) -> None:
-    """A subclass would come back as its base, a time zone as its offset of that day: better to hear of it at once."""
+def test_a_value_without_an_exact_form_is_refused_with_its_path(value: Any, path: str, kind: str) -> None:
+    """A value that would not come back exactly, such as one of a subclass, is refused with its path and type."""
     error = refused(value)
 
     assert (error.path, error.type_name) == (path, kind)

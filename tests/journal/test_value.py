@@ -162,8 +162,8 @@ def test_a_circle_of_typed_values_is_refused() -> None:
     assert refused(Item, deep).type_name in ("Item", "list")
 
 
-def test_what_was_written_under_another_type_is_unreadable() -> None:
-    """The error says what was asked for and what is there."""
+def test_a_value_of_another_type_is_unreadable() -> None:
+    """A value that was written under another type is unreadable, with both types in the error."""
     data = codec_for(int).encode(5, "x")
 
     with pytest.raises(UnreadableError, match="result cannot be read as str: Expected `str`, got `int`"):

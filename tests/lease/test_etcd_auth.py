@@ -103,8 +103,8 @@ async def test_token_that_is_over_is_renewed(server: EtcdServer, open_leases: Op
     beat.close()
 
 
-async def test_user_is_no_trouble_where_none_is_asked_for(etcd_url: str, open_leases: Opener) -> None:
-    """Authentication may be enabled later."""
+async def test_a_user_is_accepted_where_authentication_is_off(etcd_url: str, open_leases: Opener) -> None:
+    """An address with a user works on an etcd without authentication, which may be enabled later."""
     leases = await open_leases(etcd_url.replace("://", f"://worker:{PASSWORD}@"))
 
     await enlist(leases, "worker-a")

@@ -110,8 +110,8 @@ def test_server_without_a_gateway_has_an_error_of_its_own(stub: Stub, gateway: G
 
 
 @pytest.mark.parametrize("body", [b"<html>Welcome</html>", b"", b"[]", b'{"ID":"many"}', b'{"error":[]}', b'{"no":1}'])
-def test_answer_of_something_else_is_no_answer(stub: Stub, gateway: Gateway, body: bytes) -> None:
-    """A web server at that port, or a proxy with an opinion."""
+def test_an_answer_of_another_program_counts_as_unavailable(stub: Stub, gateway: Gateway, body: bytes) -> None:
+    """An answer of another program at the port of etcd counts as unavailable."""
     stub.body = body
 
     with pytest.raises(StoreUnavailableError, match="no answer of an etcd"):
@@ -174,8 +174,8 @@ def test_endpoint_that_refuses_every_token_is_left_for_the_next_one(stub: Stub) 
         gateway.close()
 
 
-def test_answer_that_is_cut_off_is_none(stub: Stub, gateway: Gateway) -> None:
-    """An endpoint that dies in the middle of it is away."""
+def test_an_answer_that_is_cut_off_counts_as_unavailable(stub: Stub, gateway: Gateway) -> None:
+    """An endpoint that dies in the middle of its answer counts as unavailable."""
     stub.body, stub.missing = b'{"ID":"1"}', 10
 
     with pytest.raises(StoreUnavailableError, match="is unavailable"):

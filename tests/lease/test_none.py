@@ -27,8 +27,10 @@ class TestNoLeases(LeasesConformance):
         """None."""
         return NoLeases(store)
 
-    async def test_it_lives_for_ever_without_a_beat(self, store: Store, leases: Leases, clock: ManualClock) -> None:
-        """Nobody is there who could wait for its end."""
+    async def test_a_worker_without_a_lease_lives_for_ever_without_a_beat(
+        self, store: Store, leases: Leases, clock: ManualClock
+    ) -> None:
+        """A worker without a lease owns its runs for a century without a beat."""
         await enlist(leases, "worker-a")
         await begin(store, worker="worker-a")
 

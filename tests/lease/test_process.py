@@ -79,8 +79,8 @@ def test_number_that_another_process_has_now_is_not_taken_for_the_old_one() -> N
         "../../x/1/2",
     ],
 )
-def test_there_is_no_telling_of_a_process_elsewhere(name: str) -> None:
-    """Another machine, another boot, or nothing that we have written."""
+def test_a_process_elsewhere_is_never_taken_for_gone(name: str) -> None:
+    """A process of another machine or boot, or a name that we have not written, is never taken for gone."""
     assert not is_gone(name)
 
 
@@ -92,10 +92,10 @@ def test_another_namespace_cannot_be_looked_at() -> None:
 
 
 @pytest.mark.parametrize("question", ["ask_for_process", "look_at_process"])
-def test_there_is_no_telling_of_a_process_that_the_system_does_not_show(
+def test_a_process_that_the_system_hides_is_never_taken_for_gone(
     question: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A system that hides the processes of others, or has no room for an answer: the lease decides."""
+    """A process that the system does not show is never taken for gone, so its lease decides."""
     name = this_process()
 
     def refuse(_number: int) -> None:

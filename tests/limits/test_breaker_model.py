@@ -213,8 +213,8 @@ def test_asking_twice_for_one_trial_is_asking_once() -> None:
     assert trial == again
 
 
-def test_those_who_are_refused_come_back_one_after_the_other() -> None:
-    """The first on time, and nobody later than twice the reset time."""
+def test_refused_callers_come_back_one_after_the_other() -> None:
+    """The callers that a breaker refuses come back one after the other, the last one after twice the reset time."""
     caller = Caller()
     caller.fail(3)
     told = []
@@ -307,8 +307,8 @@ def test_an_open_breaker_lets_no_attempt_through_and_a_trying_one_few(
         "an unknown wish",
     ],
 )
-def test_what_cannot_be_a_breaker_is_refused(wrong: dict[str, object]) -> None:
-    """When it is written down."""
+def test_an_invalid_breaker_is_refused(wrong: dict[str, object]) -> None:
+    """A breaker that cannot work is refused when it is made."""
     with pytest.raises(ConfigurationError):
         Breaker(**wrong)  # type: ignore[arg-type]
 

@@ -257,8 +257,8 @@ async def test_while_the_trial_runs_no_other_attempt_is_called(world: World, ste
 
 
 @pytest.mark.parametrize("step", ["pay", "pay_together"])
-async def test_who_waits_for_a_slot_when_it_opens_is_not_called(world: World, step: str) -> None:
-    """It is asked when there is a slot, and not before: an open breaker stops those who are on their way too."""
+async def test_step_that_waits_for_a_slot_when_its_breaker_opens_is_not_called(world: World, step: str) -> None:
+    """A step that waits for a slot while its breaker opens is not called."""
     stage.values["hangs"] = ["first"]
     async with world.engine(limits=Limits(steps_running_max=1)) as engine:
         first = await engine.start(paying, "pay_often", "first")
@@ -274,8 +274,8 @@ async def test_who_waits_for_a_slot_when_it_opens_is_not_called(world: World, st
             await give_up(run, engine)
 
 
-async def test_who_sleeps_when_it_opens_is_not_called(world: World) -> None:
-    """A short wait for a rate limit is long enough for the breaker to open."""
+async def test_step_that_waits_for_a_limit_when_its_breaker_opens_is_not_called(world: World) -> None:
+    """A step that waits for its rate limit while its breaker opens is called only after the reset."""
     async with world.engine() as engine:
         await engine.start(paying, "pay_slowly", "first")
         run = await engine.start(paying, "pay_slowly", "second")
@@ -640,8 +640,8 @@ async def test_a_cell_that_cannot_be_read_begins_empty(world: World) -> None:
         assert "rent" == await (await engine.start(paying, "pay_together", "rent")).result()
 
 
-async def test_who_is_cancelled_while_the_store_is_away_is_cancelled_at_once(world: World) -> None:
-    """The answer of the store is not waited for."""
+async def test_step_that_is_cancelled_while_the_store_is_away_ends_at_once(world: World) -> None:
+    """A step that is cancelled while it asks a store that is away does not wait for its answer."""
     engine = world.engine()
     away_for_long = [StoreUnavailableError("the cells", "it is away") for _ in range(3)]
     moody = watch_through(engine, lambda store: Moody(store, away_for_long))

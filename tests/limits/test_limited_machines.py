@@ -176,8 +176,9 @@ async def test_a_state_waits_for_its_limit(world: World) -> None:
     assert [("work", 0), ("work", 1), ("work", 2)] == await run_through(world, plain)
 
 
-async def test_what_a_state_costs_may_be_a_function_of_its_data(world: World) -> None:
-    """Three and then two do not fit into four; two and one do."""
+async def test_the_cost_of_a_state_may_be_a_function_of_its_data(world: World) -> None:
+    """The cost of a state may be a function of its data: three and then two do not fit into four, and two and one
+    do."""
     assert [(3, 0), (2, 1), (1, 1)] == await run_through(world, weighed)
 
 

@@ -253,8 +253,8 @@ async def test_a_replay_asks_no_limit(world: World) -> None:
     assert [("before", 0), ("after", 0)] == noted()
 
 
-async def test_who_waits_holds_no_slot(world: World) -> None:
-    """With room for one step at a time, a step without a limit overtakes those that wait."""
+async def test_a_step_that_waits_for_its_limit_holds_no_slot(world: World) -> None:
+    """A step without a limit overtakes the steps that wait for theirs, even with one slot."""
     async with world.engine(limits=Limits(steps_running_max=1)) as engine:
         runs = [await engine.start(limited_beside_free, f"{number}") for number in range(4)]
         await results(*runs)
@@ -277,8 +277,8 @@ async def test_step_without_a_slot_is_counted_when_it_gets_one(world: World) -> 
     assert [10, 10, 11, 12] == [at for _, at in noted()]
 
 
-async def test_who_finds_no_slot_after_a_short_wait_is_counted_again(world: World) -> None:
-    """It was let through for an instant that is over when there is room for it."""
+async def test_step_without_a_slot_after_a_short_wait_is_counted_again(world: World) -> None:
+    """A step that finds no slot after a short wait asks its limit again when it has one."""
     async with world.engine(limits=Limits(steps_running_max=1)) as engine:
         runs = [await engine.start(limited, "often", f"{number}") for number in range(4)]
         await engine.settle()

@@ -95,8 +95,8 @@ def test_a_call_that_one_tier_refuses_costs_no_tier_anything() -> None:
     assert Turn(AT + 10 * SECOND, "1 in 10 s") == answer
 
 
-def test_those_who_wait_long_have_turns_of_their_own() -> None:
-    """A thousand waiters do not come back at the same instant."""
+def test_callers_that_wait_long_have_turns_of_their_own() -> None:
+    """Callers that wait long get turns one second apart, and do not come back at the same instant."""
     limit, state = RateLimit("api", TokenBucket(1, burst=1)), LimitState()
     turns = []
     for _ in range(5):
@@ -106,8 +106,8 @@ def test_those_who_wait_long_have_turns_of_their_own() -> None:
     assert [0, 1, 2, 3, 4] == turns
 
 
-def test_who_comes_later_does_not_push_in() -> None:
-    """The one who was lined up finds room on the turn; a newcomer at that instant is lined up behind."""
+def test_a_newcomer_does_not_take_the_turn_of_another_caller() -> None:
+    """A caller finds room on its turn, and a newcomer at that instant is lined up behind it."""
     limit, state = RateLimit("api", TokenBucket(1, burst=1)), LimitState()
     state, _ = take(limit, state, AT)
     state, _ = take(limit, state, AT)
@@ -280,8 +280,8 @@ WRONG: dict[str, Callable[[], object]] = {
 
 
 @pytest.mark.parametrize("wrong", WRONG)
-def test_what_cannot_be_a_limit_is_refused(wrong: str) -> None:
-    """When it is written down, and not when the first step waits for ever."""
+def test_an_invalid_limit_is_refused(wrong: str) -> None:
+    """A limit that cannot work is refused when it is made."""
     with pytest.raises(ConfigurationError):
         WRONG[wrong]()
 

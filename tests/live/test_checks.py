@@ -398,8 +398,8 @@ def test_every_check_can_fail(evidence: Evidence) -> None:
     assert failed == {check.__name__ for check in CHECKS}
 
 
-def test_one_peak_is_no_growth(evidence: Evidence) -> None:
-    """Neither is what a process gains before it is warm."""
+def test_a_peak_and_a_warm_up_do_not_count_as_growth(evidence: Evidence) -> None:
+    """One peak of memory, and what a process gains before it is warm, do not count as growth."""
     evidence.samples[20] = sample(evidence.samples[20].at, rss_mb=900.0)
     evidence.samples[:10] = [sample(one.at, rss_mb=20.0 + 4 * n) for n, one in enumerate(evidence.samples[:10])]
 

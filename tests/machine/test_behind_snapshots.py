@@ -343,8 +343,9 @@ async def book_again(data: Data) -> Round:
     return Round.BOOK if len(data.log) < 100 else Round.DONE
 
 
-async def test_what_cannot_be_put_into_a_snapshot_is_not_tried_at_every_turn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The longer the roll-back that is owed, the dearer is a try."""
+async def test_a_snapshot_that_is_not_possible_is_not_tried_at_every_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A snapshot that is not possible is tried only now and then, because each try is dearer the more undos are
+    owed."""
     tries: list[str] = []
     monkeypatch.setattr(rounds.plan, "find_undo", lambda name, call: tries.append(call))
     async with TestEngine() as engine:

@@ -132,8 +132,8 @@ async def is_asked(run: RunHandle[Any], name: str) -> None:
 
 
 @pytest.mark.parametrize("made", [calling, splitting], ids=lambda made: made.name)
-async def test_what_failed_is_not_remembered_for_its_undo(made: outlive.Machine[Any, Data]) -> None:
-    """It owes nothing; it kept snapshots from being taken, longer with every turn."""
+async def test_a_call_that_failed_is_not_remembered_for_its_undo(made: outlive.Machine[Any, Data]) -> None:
+    """A call that failed owes no undo, and does not keep snapshots from being taken."""
     async with TestEngine() as engine:
         run = await engine.start(made, Data())
         assert (await in_time(run.result())).data.turns == TURNS

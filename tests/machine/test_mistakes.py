@@ -174,8 +174,8 @@ def test_a_string_that_equals_a_state_is_refused() -> None:
         outlive.Machine("mistakes.one", S, start=S.BEGIN, exits=S.END)  # type: ignore[call-overload]
 
 
-def test_there_are_two_forms_of_a_diagram() -> None:
-    """Another one is not taken for one of them."""
+def test_a_diagram_of_an_unknown_form_is_refused() -> None:
+    """A diagram of a form other than "mermaid" and "svg" is refused."""
     with pytest.raises(ConfigurationError, match=r"mistakes.plain.diagram\('png'\): give \"mermaid\" or \"svg\""):
         machine().diagram("png")  # type: ignore[arg-type]
 

@@ -440,10 +440,10 @@ async def test_an_engine_that_stops_waits_for_hooks_and_not_for_ever(place: Plac
     assert engine.counters.hooks_dropped == 2
 
 
-async def test_who_is_too_far_behind_misses_something(
+async def test_an_observer_that_is_too_far_behind_misses_facts(
     engine: outlive.Engine, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A line has a limit: memory too must not be hurt."""
+    """An observer that is too far behind misses facts, which are counted and logged."""
     monkeypatch.setattr(observer_calls, "QUEUE_MAX", 0)
     with caplog.at_level(logging.ERROR, "outlive"):
         await engine.start(slow, id="a")

@@ -77,10 +77,10 @@ async def look() -> list[str]:
 
 
 @pytest.mark.parametrize(("work", "wrote"), [(on_loop, "async"), (on_thread, "sync")], ids=["async", "sync"])
-async def test_what_a_transaction_with_a_resource_writes_is_there(
+async def test_rows_of_a_handler_with_a_resource_and_a_transaction_are_there(
     meeting_place: Place, work: outlive.Machine[S, list[str]], wrote: str
 ) -> None:
-    """A sync handler gets the transaction for threads, and its rows commit with the journal."""
+    """The rows that a handler with a resource writes in its transaction are there, for async and sync handlers."""
     async with meeting_place.engine() as engine:
         await in_time((await engine.start(prepare)).result())
         await in_time((await engine.start(work, [])).result())

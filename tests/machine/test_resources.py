@@ -232,8 +232,8 @@ async def test_a_run_that_goes_on_keeps_its_journal_when_a_set_up_fails(place: P
 
 
 @pytest.mark.parametrize("way", ["fails", "is cancelled"])
-async def test_what_was_set_up_is_torn_down_however_the_run_ends(place: Place, way: str) -> None:
-    """When the engine stops. [CA-U7]"""
+async def test_a_resource_is_torn_down_however_the_run_ends(place: Place, way: str) -> None:
+    """A resource is torn down when the engine stops, whether its run failed or was cancelled. [CA-U7]"""
     stage.values["fails"] = way == "fails"
     stage.gate("wait").open()
     async with place.engine() as engine:
@@ -316,8 +316,8 @@ def test_resources_that_wait_for_themselves_are_a_problem() -> None:
     assert "setup of resource first" not in str(told.value)
 
 
-def test_what_makes_and_unmakes_a_resource_is_given_nothing_else() -> None:
-    """Said where it is declared; what says nothing of its parameters is believed."""
+def test_a_setup_or_teardown_with_more_parameters_is_refused() -> None:
+    """A set-up or teardown that wants more parameters than it gets is refused where it is declared."""
     made = outlive.Machine("resources.needy", S, data=list[str], start=S.READ, exits=[S.DONE])
 
     def two(pool: str, other: str) -> None: ...

@@ -360,8 +360,9 @@ UNDONE = [f"undo {what} {number}" for number in (6, 5, 4, 3, 2, 1) for what in (
 
 
 @pytest.mark.parametrize("how", ["fails", "is cancelled", "is late"])
-async def test_what_was_done_before_a_snapshot_is_undone_after_it(place: Place, how: str) -> None:
-    """Newest first, by another process than the one that did it."""
+async def test_a_state_before_a_snapshot_is_undone_after_it(place: Place, how: str) -> None:
+    """A machine that fails, is cancelled or times out after a snapshot undoes the states before it, in another
+    process."""
     first = await place.engine().__aenter__()
     run = await first.start(debt, Data(until=6), id="debt", timeout=3_600)
     await waits(run)
@@ -383,8 +384,8 @@ async def test_what_was_done_before_a_snapshot_is_undone_after_it(place: Place, 
     assert [call for call in stage.calls if call.startswith("undo")] == UNDONE
 
 
-async def test_what_was_done_stays_when_it_ends_well() -> None:
-    """An exit keeps everything."""
+async def test_a_machine_that_ends_well_after_a_snapshot_undoes_nothing() -> None:
+    """A machine that comes to an exit after a snapshot undoes nothing."""
     async with TestEngine() as engine:
         run = await engine.start(debt, Data(until=6))
         await run.signal("well", True)

@@ -44,8 +44,8 @@ async def test_runs_count_in_the_minute_of_their_creation(page: int, monkeypatch
     assert (3, 2.0, 3.0, 1) == (found.timed, found.p50_seconds, found.p95_seconds, found.failed_today)
 
 
-async def test_it_is_read_once_for_all_who_ask() -> None:
-    """For a few seconds."""
+async def test_activity_is_read_once_for_all_callers_within_seconds() -> None:
+    """The activity of an engine is read once for all callers within a few seconds."""
     async with TestEngine() as engine:
         first = await activity_of(engine)
         await ended_runs(engine)

@@ -44,8 +44,9 @@ def changes_of(root: Path, text: str, file: str = "thing.py") -> set[tuple[str, 
     return {(mutant.before, mutant.after) for mutant in mutants_of(root, file)}
 
 
-def test_what_is_done_is_changed_and_what_is_said_is_not(tmp_path: Path) -> None:
-    """Comparisons, conditions, values and statements; no assertion, log line, default or docstring, and no constant."""
+def test_mutants_change_what_code_does_and_not_what_it_says(tmp_path: Path) -> None:
+    """Comparisons, conditions, values and statements are changed; assertions, log lines, defaults, docstrings and
+    constants are not."""
     assert changes_of(tmp_path, SOURCE) == {
         ("at < LIMIT and not self.is_blind", "(at < LIMIT or not self.is_blind)"),
         ("at < LIMIT", "(at <= LIMIT)"),
@@ -138,8 +139,8 @@ def test_module_that_runs_the_line_while_it_is_imported_is_tried_behind_the_test
     assert notes.seconds_of(["tests/test_flow.py"]) == 2.0
 
 
-def test_what_is_kept_is_tried_with_the_tests_that_read_it(tmp_path: Path) -> None:
-    """All others would notice nothing, and there may be hundreds that are quicker."""
+def test_a_kept_value_is_tried_with_the_tests_that_read_it(tmp_path: Path) -> None:
+    """A mutant of a value that is kept is tried with the tests that read it."""
     package = tmp_path / "src" / "outlive" / "_store"
     package.mkdir(parents=True)
     (package / "pool.py").write_text(
@@ -152,8 +153,8 @@ def test_what_is_kept_is_tried_with_the_tests_that_read_it(tmp_path: Path) -> No
     assert Notes(tmp_path).tests_of(tmp_path, mutant) == ["slow"]
 
 
-def test_what_runs_in_a_child_is_tried_with_the_tests_that_start_one(tmp_path: Path) -> None:
-    """No process but that of the tests is watched."""
+def test_code_of_a_child_process_is_tried_with_the_tests_that_start_one(tmp_path: Path) -> None:
+    """A mutant of code that runs in a child process is tried with the tests that start one."""
     ((file, (starter, text)),) = IN_CHILDREN.items()
     (number,) = [
         number for number, line in enumerate((ROOT / PACKAGE / starter).read_text().splitlines(), 1) if text in line
@@ -164,8 +165,8 @@ def test_what_runs_in_a_child_is_tried_with_the_tests_that_start_one(tmp_path: P
     assert Notes(tmp_path).tests_of(ROOT, Mutant(str(PACKAGE / file), 100, "", "", "")) == ["starts one"]
 
 
-def test_what_no_test_runs_is_tried_with_those_whose_children_may(tmp_path: Path) -> None:
-    """Only those that start children in the same room, and only if no test runs the line itself."""
+def test_code_that_no_test_runs_is_tried_with_tests_whose_children_may_run_it(tmp_path: Path) -> None:
+    """A mutant of a line that no test runs is tried with the tests of its room that start children."""
     ((room, (name, *_)),) = STARTERS.items()
     starter = f"tests/{Path(room).name}/test_{name}.py::test"
     assert (ROOT / starter.partition("::")[0]).exists()

@@ -90,8 +90,8 @@ def test_no_address_that_is_refused_shows_a_password(url: str) -> None:
         "postgresql://host",
     ],
 )
-def test_what_the_driver_understands_is_given_to_it(url: str) -> None:
-    """Character by character."""
+def test_an_address_for_the_driver_is_given_to_it_unchanged(url: str) -> None:
+    """An address that the driver understands is given to it character by character."""
     assert parse_address(url).dsn == url
 
 
@@ -152,8 +152,9 @@ def test_the_driver_is_not_loaded_without_a_server() -> None:
     assert subprocess.run([sys.executable, "-c", program]).returncode == 0
 
 
-def test_of_several_hosts_the_one_that_takes_writes_is_wanted() -> None:
-    """After a failover the first one may be a replica, and the driver would be content with it."""
+def test_an_address_with_several_hosts_wants_the_one_that_takes_writes() -> None:
+    """An address with several hosts asks the driver for the one that takes writes, because the first may be a
+    replica."""
     place = parse_address("postgresql://one:5432,two:5433/db")
 
     assert place.dsn == "postgresql://one:5432,two:5433/db?target_session_attrs=read-write"

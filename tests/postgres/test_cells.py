@@ -66,8 +66,10 @@ async def test_every_caller_learns_of_the_cut(proxy: Proxy, far: PostgresStore) 
     assert await in_time(far.change_cell("counter", add)) == 3
 
 
-async def test_who_waits_for_a_cell_does_not_keep_others_from_reading(store: PostgresStore, postgres_url: str) -> None:
-    """A hundred changes of a cell that another session has locked need one session."""
+async def test_changes_that_wait_for_a_cell_do_not_keep_others_from_reading(
+    store: PostgresStore, postgres_url: str
+) -> None:
+    """A hundred changes that wait for a locked cell need one session, and reads go on."""
     await begin(store)
     await store.change_cell("counter", add)
     async with connected(postgres_url) as blocker, connected(postgres_url) as looker:
@@ -101,8 +103,8 @@ async def test_change_that_was_given_up_in_line_never_happens(store: PostgresSto
     assert await in_time(store.change_cell("counter", add)) == 3
 
 
-async def test_who_makes_a_cell_has_no_other_one_locked(store: PostgresStore, postgres_url: str) -> None:
-    """Another session that makes the same cell, and wants the others then, does not wait in a circle."""
+async def test_a_change_that_makes_a_cell_has_no_other_one_locked(store: PostgresStore, postgres_url: str) -> None:
+    """A change that makes a cell has no other cell locked, so two sessions do not wait in a circle."""
     await store.change_cell("b", add)
     async with connected(postgres_url) as maker, connected(postgres_url) as looker:
         async with maker.transaction():

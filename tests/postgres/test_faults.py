@@ -29,8 +29,9 @@ async def test_server_that_became_a_replica_is_left(store: PostgresStore) -> Non
     assert not session.is_open
 
 
-async def test_what_no_server_can_hold_is_not_taken_for_an_outage(store: PostgresStore) -> None:
-    """A caller that waits for a server to come back would wait for ever, and all commits behind it."""
+async def test_a_value_that_no_server_can_hold_is_not_taken_for_an_outage(store: PostgresStore) -> None:
+    """A value that no server can hold is an error of its commit, and not an outage for which callers would wait for
+    ever."""
     with pytest.raises(StoreError, match="exceeds") as caught:
         await store.commit([new_tree(store, "run-1", workflow=secrets.token_hex(3_000))])
 
@@ -123,10 +124,10 @@ MEANINGS: list[tuple[BaseException, str, type[StoreError]]] = [
 
 
 @pytest.mark.parametrize(("error", "what", "told"), MEANINGS, ids=lambda it: type(it).__name__)
-def test_what_an_error_says_of_its_connection_and_of_a_write(
+def test_an_error_tells_the_state_of_its_connection_and_of_a_write(
     error: BaseException, what: str, told: type[StoreError]
 ) -> None:
-    """Who may be asked again, who has no room for us, and whether what was written is known."""
+    """An error tells whether its connection is lost, cut, useless or full, and whether the write is known."""
     said = {
         "lost": is_lost(error),
         "cut": is_cut(error),

@@ -260,8 +260,8 @@ async def test_a_step_that_always_gives_way_at_its_commit_fails_in_the_end(
 
 
 @pytest.mark.parametrize("state", ["42P01", "42501"], ids=["no table", "no right"])
-async def test_what_a_trigger_lacks_at_the_commit_fails_the_step(postgres_url: str, state: str) -> None:
-    """It is no store that is away: the step would be called again for ever."""
+async def test_an_error_of_a_trigger_at_the_commit_fails_the_step(postgres_url: str, state: str) -> None:
+    """An error of a trigger at the commit fails the step, which is not called again."""
     async with outlive.Engine(postgres_url) as engine:
         run = await engine.start(refused, f"'it lacks something' USING ERRCODE = '{state}'")
 

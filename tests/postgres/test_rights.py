@@ -97,8 +97,8 @@ async def sell(order: int) -> int:
     return await outlive.wait_for_signal("paid", int) + await price(order)
 
 
-async def test_who_may_only_read_and_write_rows_runs_an_engine(owner_url: str, url: str) -> None:
-    """With no more than the error asks for: no right to create a table, a function or a schema. [S49]"""
+async def test_a_user_who_may_only_read_and_write_rows_runs_an_engine(owner_url: str, url: str) -> None:
+    """A user with no more rights than the error asks for runs an engine, starts, signals and audits. [S49]"""
     await grant(owner_url, url)
     await run_sql(owner_url, "CREATE TABLE public.notes (n int)", f"GRANT INSERT ON public.notes TO {WORKER}")
 
@@ -181,8 +181,8 @@ END $$
 
 
 @pytest.mark.parametrize("right", ["USAGE", "CREATE"])
-async def test_who_may_not_migrate_reads_who_does(owner_url: str, url: str, right: str) -> None:
-    """The owner, by a command. The right to create is not enough to change tables of another user. [S49]"""
+async def test_a_user_who_may_not_migrate_reads_who_may(owner_url: str, url: str, right: str) -> None:
+    """A user who may not migrate the schema reads that its owner may, even with the right to create. [S49]"""
     await grant(owner_url, url)
     await run_sql(owner_url, f"DELETE FROM outlive.migrations WHERE version = {len(migrations())}")
     await run_sql(owner_url, f"GRANT {right} ON SCHEMA outlive TO {WORKER}")

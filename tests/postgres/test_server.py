@@ -22,8 +22,8 @@ def server(postgres_server: PostgresServer) -> Iterator[PostgresServer]:
         yield server
 
 
-def test_what_was_committed_is_there_after_a_kill(server: PostgresServer) -> None:
-    """SIGKILL for all of its processes, and a start on the same port."""
+def test_a_committed_row_is_there_after_a_kill(server: PostgresServer) -> None:
+    """A committed row is there after all processes of the server were killed and it was started on the same port."""
     database, port = server.create_database(), server.port
     server.execute("CREATE TABLE fact (n int)", database=database)
     server.execute("INSERT INTO fact VALUES (7)", database=database)
@@ -62,8 +62,8 @@ async def test_a_paused_server_answers_when_it_goes_on(server: PostgresServer) -
     await connection.close()
 
 
-def test_it_does_not_run_as_root(server: PostgresServer) -> None:
-    """PostgreSQL would refuse to."""
+def test_server_does_not_run_as_root(server: PostgresServer) -> None:
+    """The server does not run as root, which PostgreSQL would refuse."""
     assert Path("/proc", str(server.pid)).stat().st_uid != 0
 
 

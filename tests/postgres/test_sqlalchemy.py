@@ -146,8 +146,8 @@ async def test_a_session_commits_with_the_journal(engine: TestEngine) -> None:
     assert ["ann"] == await ids(engine)
 
 
-async def test_what_a_failed_step_wrote_is_gone(engine: TestEngine) -> None:
-    """Though its session was committed into the transaction."""
+async def test_rows_of_a_failed_step_are_gone(engine: TestEngine) -> None:
+    """The rows of a step that fails are gone, though its session was committed into the transaction."""
     with pytest.raises(RunFailedError, match="planned"):
         await (await engine.start(failing, "bob", "step")).result()
     assert [] == await ids(engine)

@@ -72,8 +72,8 @@ async def test_nothing_in_a_step_can_end_its_transaction(ledger: PostgresStore, 
     assert await count(ledger, "never") == 0
 
 
-async def test_what_only_looks_like_an_end_is_let_through(ledger: PostgresStore) -> None:
-    """In texts, names, comments and bodies of code; and a savepoint is a step's own business."""
+async def test_a_statement_that_only_looks_like_an_end_is_let_through(ledger: PostgresStore) -> None:
+    """A statement with "commit" in a text or a block of code is let through, and so is a savepoint."""
     tree = await begin(ledger)
     transaction = await ledger.begin()
     tx = transaction.handle

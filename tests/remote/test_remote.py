@@ -406,8 +406,8 @@ async def asked_for(run: outlive.types.RunHandle[Any]) -> str:
     raise AssertionError("it asks for nothing")
 
 
-async def test_what_a_run_emits_and_shows_is_read_along(remote: Remote) -> None:
-    """Its stream item by item, what it publishes, and everything that happens to it."""
+async def test_streams_publications_and_events_are_followed(remote: Remote) -> None:
+    """A connection follows the stream, the published values and the events of a run."""
     run = await remote.start(tell_numbers, id="numbers-1")
 
     assert [number async for number in run.stream("numbers")] == [0, 1, 2]
@@ -453,10 +453,10 @@ async def test_errors_are_those_of_an_engine(remote: Remote) -> None:
     ],
     ids=range(14),
 )
-async def test_what_an_engine_refuses_a_connection_refuses(
+async def test_a_connection_raises_the_errors_of_an_engine(
     remote: Remote, verb: Callable[[Any], Any], error: type[Exception]
 ) -> None:
-    """With the same class, whether it is seen here or by the server."""
+    """A verb that an engine refuses raises the same class over a connection."""
     with pytest.raises(error):
         await verb(remote)
     async with outlive.Engine("memory:", worker=False) as engine:
@@ -464,7 +464,7 @@ async def test_what_an_engine_refuses_a_connection_refuses(
             await verb(engine)
 
 
-async def test_what_is_too_large_for_a_server_is_refused_at_once(remote: Remote) -> None:
+async def test_a_message_that_is_too_large_for_a_server_is_refused_at_once(remote: Remote) -> None:
     """A message that is too large for the server gets 413, even if the server has closed the connection before all of
     it was sent."""
     with pytest.raises(ServerError, match="413 TooLarge"):
@@ -545,8 +545,8 @@ async def double_remotely(number: int) -> int:
     return await double_parcel(number)
 
 
-async def test_what_an_engine_does_besides_is_done_over_http(remote: Remote) -> None:
-    """Tasks, asks that were sent before, links, sinks, pauses by a filter and as a whole, purging."""
+async def test_the_other_verbs_of_an_engine_work_over_http(remote: Remote) -> None:
+    """Tasks, answers, links, sinks, pauses and purges work over a connection as on an engine."""
     doubling = await remote.start(double_remotely, 4, id="doubling")
     task = await remote.tasks.claim("remote-sums", ["remote_double"], wait=30)
     assert task is not None
@@ -659,7 +659,7 @@ async def test_a_server_that_stays_away_is_named() -> None:
 
 
 @pytest.mark.parametrize("url", ["runs.example.com", "ftp://a", "http://", "http://a?b=c", 7, "https://user:pass@host"])
-def test_an_address_that_is_none_is_refused(url: str) -> None:
-    """Before anything is sent."""
+def test_an_invalid_address_of_a_server_is_refused(url: str) -> None:
+    """An address that cannot be one of a server is refused before anything is sent."""
     with pytest.raises(InvalidArgumentError, match=r"outlive\.connect"):
         outlive.connect(url)

@@ -82,8 +82,8 @@ async def test_verb_sends_one_request(verb: Verb, operation: str, parts: dict[st
     assert [(operation, parts)] == asked.requests
 
 
-async def test_runs_of_a_deleted_flow_are_purged_until_there_are_none() -> None:
-    """If the caller wants that: a thousand in a request."""
+async def test_runs_of_a_deleted_flow_are_purged_in_several_requests() -> None:
+    """A flow that is deleted with its runs has these purged a thousand at a time until none is left."""
     asked = Asked(None, SimpleNamespace(deleted=1000), SimpleNamespace(deleted=3), SimpleNamespace(deleted=0))
     await asked.remote.flows.delete("mail", runs=True, note="old")
     kept = Asked()

@@ -103,8 +103,8 @@ VERBS: dict[str, Verb] = {
     ],
     ids=["page", "json", "null", "redirect"],
 )
-async def test_an_answer_that_is_none_of_the_api_is_named(verb: Verb, answer: bytes, said: str) -> None:
-    """Another program has the address, or redirects: nothing was done, and no caller may believe that it was."""
+async def test_an_answer_of_another_program_is_an_error(verb: Verb, answer: bytes, said: str) -> None:
+    """An answer that the API does not give, from another program or a redirect, is an error that says so."""
     async with connected(Odd(answer)) as remote:
         with pytest.raises(ServerError, match=said):
             await verb(remote)
@@ -262,8 +262,8 @@ async def test_closing_a_connection_ends_its_calls(verb: Verb) -> None:
         await waiting
 
 
-async def test_what_has_messages_is_followed_and_text_comes_as_text() -> None:
-    """Every operation can be asked for by its name."""
+async def test_an_operation_by_name_gives_text_and_refuses_streams() -> None:
+    """An operation that is asked for by its name gives plain text as text, and one with messages refers to `follow`."""
     async with connected(Odd(reply("200 OK", b"runs 7\n", "content-type: text/plain"))) as remote:
         assert await remote.operate("health.metrics") == "runs 7\n"
         with pytest.raises(InvalidArgumentError, match=r"use engine\.follow\('runs.follow_list'"):

@@ -107,8 +107,8 @@ def test_a_verb_takes_and_gives_what_is_declared(declared: type, ours: type) -> 
 
 
 @pytest.mark.parametrize(("declared", "ours"), CASES, ids=lambda it: it.__name__)
-def test_there_are_no_other_verbs(declared: type, ours: type) -> None:
-    """Or a table says why."""
+def test_every_other_verb_has_a_reason_in_the_tables(declared: type, ours: type) -> None:
+    """A verb that only an engine or only a connection has stands in a table with the reason."""
     only = {"Engine": ONLY_AN_ENGINE.keys(), "Remote": ONLY_A_CONNECTION.keys(), **FOR_THE_ENGINE_ITSELF}
 
     assert names_in(ours) - names_in(declared) == only.get(ours.__name__, set())

@@ -356,8 +356,8 @@ def test_a_title_that_no_journal_can_hold_is_refused() -> None:
     assert kinds(life) == []
 
 
-def test_what_this_release_writes_is_read_for_ever() -> None:
-    """Requests and decisions lie in journals: what 0.1 wrote into them keeps its meaning."""
+def test_requests_and_decisions_of_release_0_1_are_read_for_ever() -> None:
+    """The requests and decisions that release 0.1 wrote into journals keep their meaning."""
     asked = (
         b'{"title":"Refund?","form":{"type":"integer"},"assignees":["finance"],"deadline_at":5,"remind_every":1,'
         b'"escalate_at":3,"escalate_to":["boss"]}'

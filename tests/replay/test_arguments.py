@@ -224,8 +224,9 @@ def leaves(to: str, data: bytes) -> Workflow[..., Any]:
     return left
 
 
-def test_a_state_that_was_left_with_other_data_is_no_contradiction_and_for_another_state_is_one() -> None:
-    """Where a machine goes is what it decided; the data that it took along is an argument."""
+def test_a_left_state_may_have_other_data_but_no_other_next_state() -> None:
+    """A state that was left with other data contradicts nothing, because data is an argument; one that was left for
+    another state parks the run."""
     life = live(leaves("second", bytes(NULL)))
 
     with fed(Code(leaves("second", b'{"gift":false}')), life.journal) as execution:

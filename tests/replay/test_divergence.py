@@ -127,8 +127,8 @@ def what_is_left(execution: Execution) -> tuple[list[Asked], list[tuple[str, str
     return asked, sorted((wait.kind.value, wait.name, wait.run) for wait in execution.waits())
 
 
-def test_a_signal_that_is_not_taken_any_more_is_no_contradiction() -> None:
-    """The journal is a possible life of the changed code: the same steps, and a signal that stays in the buffer."""
+def test_a_signal_that_is_not_taken_any_more_contradicts_nothing() -> None:
+    """Code that no longer takes a signal fits the journal, because the signal stays in the buffer."""
     life = original_life(UNUSED_SIGNAL)
 
     assert feed_until_parked(Code(UNUSED_SIGNAL.changed), life.journal) == (-1, "")

@@ -197,8 +197,8 @@ def test_the_point_itself_decides() -> None:
     ],
     ids=lambda tail: " ".join(type(event).__name__ for event in tail),
 )
-def test_who_has_a_run_does_not_say_how_far_it_came(tail: list[AnyEvent]) -> None:
-    """A run that a client created and a worker claims for the first time is new."""
+def test_claims_do_not_count_as_having_been_there(tail: list[AnyEvent]) -> None:
+    """A run that was only created, claimed, released or parked takes the new way."""
     life = live(old_sequence)
 
     assert extras(go_on(new_sequence, [*life.journal[:1], *tail], None)) == 1

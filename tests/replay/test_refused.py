@@ -77,8 +77,8 @@ def test_a_method_of_the_loop_that_needs_the_world_is_refused(name: str) -> None
     assert "asks_loop@1 stopped at event 0" in life.park
 
 
-def test_what_is_left_of_the_loop_does_not_touch_the_world() -> None:
-    """Nothing of the abstract loop is forgotten: used, refused, or a handler of exceptions."""
+def test_every_method_of_the_run_loop_is_used_or_refused() -> None:
+    """Every method of the abstract event loop is either used by the loop of a run or refused as not durable."""
     loop = Code(asks_loop).execution().loop
 
     for name in USED | {"call_exception_handler"}:
@@ -125,8 +125,8 @@ async def uses_in_gather(name: str) -> None:
 
 @pytest.mark.parametrize("of", [uses, uses_in_group, uses_in_gather], ids=lambda of: of.name)
 @pytest.mark.parametrize("name", USES)
-def test_what_asyncio_offers_for_the_world_is_refused(of: Any, name: str) -> None:
-    """Wherever in the workflow it happens, the run is parked and not failed."""
+def test_asyncio_calls_that_touch_the_world_are_refused(of: Any, name: str) -> None:
+    """An asyncio call that touches the world parks the run, wherever in the workflow it stands."""
     life = live(of, name)
 
     assert life.status == "parked"
@@ -420,8 +420,8 @@ async def as_completed_of_coroutines() -> list[int]:
 
 
 @pytest.mark.filterwarnings("ignore:coroutine .* was never awaited:RuntimeWarning")
-def test_as_completed_wants_tasks() -> None:
-    """Bare coroutines would be started in the order of their addresses; the reason says what to give it instead."""
+def test_as_completed_of_coroutines_is_refused() -> None:
+    """`asyncio.as_completed` of bare coroutines parks the run with the advice to give it tasks."""
     life = live(as_completed_of_coroutines)
     gc.collect()  # What was never awaited is reported here, and not in a later test.
 

@@ -70,8 +70,8 @@ async def many_waiters() -> list[Any]:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_who_has_waited_longest_gets_the_next_signal(seed: int | None) -> None:
-    """Several waiters are served first come, first served."""
+def test_the_oldest_waiter_gets_the_next_signal(seed: int | None) -> None:
+    """The branch that has waited longest gets the next signal."""
     life = live(many_waiters, seed=seed, messages=[signal("go", n) for n in (1, 2, 3)], crash_at=range(100))
 
     assert life.result == ["a1", "b2", "c3"]

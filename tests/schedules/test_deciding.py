@@ -95,8 +95,8 @@ def test_ticks_while_a_run_is_open(overlap: Overlap, started: list[int], waiting
         ("terminate_previous", hours(3)),
     ],
 )
-def test_what_starts_when_the_run_has_ended(overlap: Overlap, started: list[int]) -> None:
-    """The first tick that waited, or the last one if it was to take the place of the run."""
+def test_a_tick_that_waited_starts_when_the_run_has_ended(overlap: Overlap, started: list[int]) -> None:
+    """The first tick that waited starts when the run has ended, or the last one if it takes the place of the run."""
     life = Life(schedule_of(outlive.every(hours=1, overlap=overlap)))
     for number in (1, 2, 3):
         life.look(NOW + number * HOUR)

@@ -108,8 +108,8 @@ async def test_overlap_is_enforced(world: World, overlap: Overlap, expected: lis
 
 
 @pytest.mark.any_store
-async def test_a_run_that_a_person_started_is_no_overlap(world: World) -> None:
-    """The schedule counts its own runs only, and a person does not wait for them. [FB-R8]"""
+async def test_a_run_that_a_person_started_does_not_overlap(world: World) -> None:
+    """A schedule starts its run beside one that a person started, because it counts its own runs only. [FB-R8]"""
     async with world.engine(schedules=True) as engine:
         await engine.start(tick_slow, id="by-hand")
         await engine.schedules.set("slow", outlive.every(hours=1), tick_slow)
@@ -249,8 +249,8 @@ def scheduler_of(engine: TestEngine) -> Scheduler:
 
 
 @pytest.mark.any_store
-async def test_what_was_missed_is_caught_up_as_it_was_asked_for(world: World) -> None:
-    """Three days without a worker."""
+async def test_missed_ticks_are_caught_up_as_the_schedule_says(world: World) -> None:
+    """A schedule catches up none, the latest or some of the ticks that passed without a worker, as it says."""
     async with world.engine(schedules=True) as engine:
         for name, catch_up in (("none", "none"), ("latest", "latest"), ("few", 3)):
             daily = outlive.cron("30 22 * * *", catch_up=catch_up, overlap="allow")  # type: ignore[arg-type]

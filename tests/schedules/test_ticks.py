@@ -38,8 +38,8 @@ def test_a_time_in_the_gap_ticks_right_after_it() -> None:
     assert ["03-07 07:30", "03-08 07:00", "03-09 06:30"] == ticks_of(nightly, utc(3, 7), utc(3, 10))
 
 
-def test_what_begins_with_a_star_follows_the_clock_on_the_wall() -> None:
-    """It ticks in both of two equal hours, and not in one that is left out."""
+def test_an_expression_with_a_star_follows_the_clock_on_the_wall() -> None:
+    """An expression that begins with a star ticks in both of two equal hours, and not in an hour that is left out."""
     often = outlive.cron("*/30 1-2 * * *", tz="America/New_York")
 
     assert 6 == len(ticks_of(often, utc(11, 1, 4), utc(11, 1, 12)))

@@ -296,8 +296,8 @@ async def test_two_workflows_cannot_have_a_schedule_of_one_name(world: World) ->
             """It does not start."""
 
 
-async def test_what_contradicts_itself_is_refused(world: World) -> None:
-    """A range that ends before it begins, and a schedule that has another name than it is set under."""
+async def test_arguments_that_contradict_each_other_are_refused(world: World) -> None:
+    """A range that ends before it begins, and a schedule with another name than it is set under, are refused."""
     async with world.engine(schedules=True, registry=registry_with(tick_plain, HOURLY)) as engine:
         with pytest.raises(InvalidArgumentError, match="not later than the start"):
             await engine.schedules.backfill("digest", engine.now(), engine.now() - timedelta(hours=3))

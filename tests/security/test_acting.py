@@ -130,8 +130,8 @@ async def test_the_row_of_triggers_that_are_forgotten_names_their_workflow(engin
     assert await said(engine) == ["ann trigger.forget gone"]
 
 
-async def test_what_is_brought_back_forked_and_deleted_is_said_of_each_run(engine: TestEngine) -> None:
-    """A verb for many runs is one row for each of them."""
+async def test_a_verb_for_many_runs_is_one_row_for_each(engine: TestEngine) -> None:
+    """A verb for many runs has one row of the audit log for each of them."""
     for number in range(2):
         await engine.start(audited_failure, id=f"bad-{number}")
     await engine.settle()
@@ -152,8 +152,9 @@ async def test_what_is_brought_back_forked_and_deleted_is_said_of_each_run(engin
     assert (entry.key, entry.via, entry.address, entry.is_denied) == ("k1", "http", "192.0.2.7", False)
 
 
-async def test_what_steps_and_services_do_is_not_the_actors(engine: TestEngine) -> None:
-    """A context variable does not follow a run into its worker."""
+async def test_acts_of_steps_and_services_are_not_the_actors(engine: TestEngine) -> None:
+    """A step that acts has no row of the person who started its run, because a context variable does not follow a
+    run."""
     with engine.audit.acting("ann"):
         async with TestEngine() as inner:
             await inner.start(audited_parent, id="parent")
@@ -229,8 +230,9 @@ async def test_a_pruned_log_is_whole(engine: TestEngine, monkeypatch: pytest.Mon
     ]
 
 
-async def test_a_check_against_a_row_that_has_gone_is_no_check(engine: TestEngine) -> None:
-    """Who writes the whole log again could say that its beginning was pruned. The row that went last is known. [S37]"""
+async def test_a_check_against_a_pruned_row_fails(engine: TestEngine) -> None:
+    """A check against the head of a row that was pruned fails, because a forged log could claim that its beginning was
+    pruned. [S37]"""
     heads: list[str] = []
     with engine.audit.acting("ann"):
         for number in range(3):
@@ -248,8 +250,8 @@ async def test_a_check_against_a_row_that_has_gone_is_no_check(engine: TestEngin
 
 
 @pytest.mark.parametrize("wrong", [[KeepAudit(timedelta(days=2))] * 2, KeepAudit(timedelta(days=2))])
-def test_one_retention_for_one_log(wrong: object) -> None:
-    """Two of them contradict each other."""
+def test_two_retentions_of_the_audit_log_are_refused(wrong: object) -> None:
+    """An engine refuses two retentions of its audit log."""
     with pytest.raises((ConfigurationError, TypeError)):
         outlive.Engine("memory:", retention=wrong)  # type: ignore[arg-type]
 
@@ -309,8 +311,8 @@ async def verified(
 CARRIED = "name: carried\nsteps:\n  wait: { use: wait_for_signal, with: { name: go } }\n"
 
 
-async def test_an_import_that_was_refused_is_no_row(engine: TestEngine) -> None:
-    """The document that came with it is one of its own: it is here before the run, and stays. [S37]"""
+async def test_an_import_that_was_refused_has_no_row(engine: TestEngine) -> None:
+    """An import that is refused has no row, and the document that came with it has one, because it stays. [S37]"""
     async with TestEngine() as other:
         await other.flows.apply(CARRIED)
         await other.flows.start("carried", id="o-1")

@@ -157,10 +157,10 @@ async def test_a_run_of_another_workflow_that_takes_the_id_is_not_followed(engin
     assert (await engine.get("run-0").info()).workflow == "api_talker"
 
 
-async def test_what_was_read_is_not_shown_if_another_run_has_taken_the_id_meanwhile(
+async def test_a_run_that_takes_the_id_after_the_check_is_not_shown(
     engine: TestEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After the check, and before the read. [S3 S12 S33]"""
+    """A run of another workflow that takes the id between the check and the read is not shown. [S3 S12 S33]"""
     await engine.start(shop.api_patient, id="run-0")
     await engine.settle()
     eve = await caller(engine, workflows=["api_patient"])
@@ -178,8 +178,8 @@ async def test_what_was_read_is_not_shown_if_another_run_has_taken_the_id_meanwh
     assert b"api_talker" not in answer.body
 
 
-async def test_who_acts_on_some_workflows_changes_no_run_of_another(engine: TestEngine) -> None:
-    """Whatever was checked before: what is written says for which workflows it is. [S3 S33]"""
+async def test_a_caller_of_some_workflows_changes_no_run_of_another(engine: TestEngine) -> None:
+    """A caller that is bound to some workflows changes no run of another one, whichever verb it uses. [S3 S33]"""
     await engine.start(shop.api_patient, id="open")
     await engine.start(shop.api_patient, id="over")
     await engine.start(shop.api_refund, id="asks")
@@ -345,8 +345,8 @@ async def test_any_host_needs_keys() -> None:
 @pytest.mark.parametrize(
     "header", ["X-Forwarded-Proto", "x-forwarded-server", "x-forwarded-user", "cf-connecting-ip", "Forwarded", "via"]
 )
-async def test_what_a_proxy_forwards_is_not_of_this_machine(engine: TestEngine, header: str) -> None:
-    """Whichever of its headers the proxy adds. [S7]"""
+async def test_a_request_that_a_proxy_forwards_is_not_of_this_machine(engine: TestEngine, header: str) -> None:
+    """A request with a header that a proxy adds does not count as one of this machine. [S7]"""
     assert (await Caller(Api(engine)).get("/api/v1/runs", headers={header.lower(): "x"})).status == 401
     assert not Asking({header.lower(): "x"}, "::1").is_local
 
@@ -435,8 +435,8 @@ async def test_a_body_of_a_webhook_that_does_not_arrive_is_not_waited_for(engine
     assert said[0]["status"] == 408
 
 
-def test_a_quota_is_no_failure_of_the_server() -> None:
-    """It says when to come again. [S34]"""
+def test_a_used_up_quota_gets_429() -> None:
+    """A start beyond the quota gets 429 and the time to come again. [S34]"""
     problem = problem_of(QuotaExceededError("acme", "open runs"))
 
     assert (problem.status, problem.error, problem.headers) == (429, "QuotaExceededError", {"retry-after": "5"})

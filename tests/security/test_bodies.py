@@ -156,8 +156,8 @@ def test_an_operation_without_a_key_looks_at_its_sender_before_a_body() -> None:
 # -- All of them together -------------------------------------------------------------------------------------------
 
 
-async def test_all_requests_together_hold_so_many_bytes(engine: TestEngine) -> None:
-    """A request without room gets 503; it has room when another one was answered. [S35]"""
+async def test_all_bodies_together_are_limited(engine: TestEngine) -> None:
+    """A request without room for its body gets 503, and finds room when another one was answered. [S35]"""
     made = await link_for(engine)
     api = Api(engine, auth="keys", limits=ApiLimits(open_bodies_bytes_max=10_000))
     first = Sender(api, made.path, headers={"content-length": "4000"})
@@ -238,8 +238,8 @@ async def test_senders_that_are_not_known_do_not_use_up_what_others_need(engine:
     assert [503, 202] == [unknown.status, known.status]
 
 
-async def test_what_a_body_took_is_given_back_however_its_request_ends(engine: TestEngine) -> None:
-    """Refused, too large, or never complete. [S35]"""
+async def test_room_of_a_body_is_given_back_however_its_request_ends(engine: TestEngine) -> None:
+    """The room of a body is given back when its request is refused or was too large. [S35]"""
     limits = ApiLimits(body_bytes_max=800, bodies_bytes_max=1_000)
     api = Caller(Api(engine, limits=limits))
     for body in (b"[" * 700, b'{"workflow": "' + b"x" * 700 + b'"}', b"x" * 900):
@@ -330,8 +330,8 @@ async def test_a_body_that_does_not_fit_is_not_walked_through() -> None:
     ]
 
 
-async def test_a_body_holds_so_many_maps_and_lists(engine: TestEngine) -> None:
-    """Brackets in texts do not count. Of many unknown variables of a flow the first ones are named. [S35]"""
+async def test_a_body_with_too_many_maps_and_lists_is_refused(engine: TestEngine) -> None:
+    """A body with too many maps and lists is refused; brackets in texts do not count. [S35]"""
     assert not holds_more(b"[" + b"{}," * 9 + b'"[[[{{{"]', 10)
     assert holds_more(b"[" + b"{}," * 10 + b'"]"]', 10)
     flow.parse(HOOKS.format(name="many", more="manual: false"))

@@ -63,8 +63,8 @@ def test_a_key_of_a_worker_is_for_queues(url: str) -> None:
     assert "--queue" in outlive_cli(*create, "--workflow", "order", code=2)
 
 
-def test_a_span_that_is_none_is_a_mistake(url: str) -> None:
-    """One line, exit code 2."""
+def test_an_invalid_span_of_a_key_is_a_mistake(url: str) -> None:
+    """A span that cannot be one gets exit code 2 and an example."""
     for wrong in ("soon", "0d", "-1d", "5 h", ""):
         said = outlive_cli("keys", "create", "ci", f"--expires={wrong}", "--store", url, code=2)
         assert ("give more than 0 seconds" if wrong == "0d" else "for example 90s") in said

@@ -75,8 +75,9 @@ async def test_the_noise_of_a_viewer_hides_no_attempt_of_an_operator(engine: Tes
     assert len(await actions(engine, actor="the viewer")) == OWN_ROWS.burst
 
 
-async def test_what_is_for_admins_is_written_whatever_else_was_refused(engine: TestEngine) -> None:
-    """The own noise of a key does not hide it either, and each attempt is a row. [S37]"""
+async def test_refused_admin_requests_are_always_written(engine: TestEngine) -> None:
+    """Each refused request for an admin operation is a row, however many other requests of that key were refused.
+    [S37]"""
     key = await engine.keys.create("eve", scope="viewer")
     eve = Caller(Api(engine, auth="keys"), key=key.secret, address=FAR)
     for _ in range(OWN_ROWS.burst + 10):

@@ -235,8 +235,8 @@ def signal_to(run_id: str) -> dict[str, Any]:
     ],
     ids=["signal", "cancel", "answer", "item", "stream", "no document", "deep document"],
 )
-async def test_what_hangs_on_an_imported_tree_belongs_to_it(file: Forged, part: dict[str, Any]) -> None:
-    """No message, answer, outcome or line for a run that is not in the file, nor a document that is none. [S46]"""
+async def test_a_part_of_an_imported_file_for_another_run_is_refused(file: Forged, part: dict[str, Any]) -> None:
+    """An imported file with a message, answer, outcome or line for a run that is not in it is refused. [S46]"""
     file.add(part)
 
     await refuse(file.text())
@@ -410,8 +410,8 @@ def no_file(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
     return path
 
 
-def test_what_has_no_end_is_not_read(no_file: Path) -> None:
-    """A pipe lets its reader wait for ever, and /dev/zero fills the memory. [S46]"""
+def test_a_file_that_is_not_regular_is_not_read(no_file: Path) -> None:
+    """A pipe or a device is not read, because it may never end. [S46]"""
     with pytest.raises(HistoryFormatError, match="no regular file"):
         next(outlive.retention.read_archive(no_file))
     for line in (["runs", "import", str(no_file), "--store", "memory:"], ["flows", "check", str(no_file)]):

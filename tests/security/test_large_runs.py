@@ -77,11 +77,11 @@ def watched(engine: TestEngine, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     "path",
     ["large/history?payload_bytes=0", "large/history?limit=1000", "large/follow?payload_bytes=0", "flow/graph"],
 )
-async def test_what_a_journal_holds_is_read_in_portions(
+async def test_a_large_journal_is_read_in_portions(
     engine: TestEngine, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """However many events are asked for, and whether their payloads are shown or not: one request for a run with many
-    large results took as much memory as all of them. [S35 S51]"""
+    """A journal with many large results is read in portions of bounded size, however many events are asked for and
+    shown. [S35 S51]"""
     portions = watched(engine, monkeypatch)
     answer = await asyncio.wait_for(Caller(Api(engine)).get(f"{RUNS}/{path}"), 20)
 
@@ -186,8 +186,8 @@ async def large_runs_talk() -> None:
         outlive.emit("words", f"{number:02}" * (STEP_BYTES // 2))
 
 
-async def test_what_a_stream_holds_is_read_in_portions(engine: TestEngine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By what its rows name, a few large items in each: a reader took the memory of hundreds of them. [S35 S51]"""
+async def test_a_large_stream_is_read_in_portions(engine: TestEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stream with many large items is read in portions of a few items. [S35 S51]"""
     await (await engine.start(large_runs_talk, id="talk")).result()
     portions = watched(engine, monkeypatch)
     answer = await asyncio.wait_for(Caller(Api(engine)).get(f"{RUNS}/talk/streams/words"), 20)

@@ -113,8 +113,9 @@ async def test_an_application_with_cors_opens_the_api_to_no_page_of_another_site
     assert (await Caller(app).get(RUNS, headers={"origin": "http://localhost"})).status == 200
 
 
-async def test_what_guards_the_routes_of_fastapi_does_not_guard_what_is_mounted(engine: TestEngine) -> None:
-    """Its dependencies are those of routes; the door of the API is the one that counts. [S3 S47]"""
+async def test_dependencies_of_fastapi_do_not_guard_the_mounted_api(engine: TestEngine) -> None:
+    """The dependencies of a FastAPI application do not guard the API that is mounted in it; its own keys do.
+    [S3 S47]"""
 
     async def refuse() -> None:
         raise HTTPException(401)
@@ -152,9 +153,9 @@ async def test_a_cookie_of_the_application_counts_only_from_its_own_pages(engine
 
 
 @pytest.mark.parametrize("path", ["/api/v1/runs/run-1/result?wait=60", "/api/v1/runs/run-1/cancel", "/webhooks/orders"])
-async def test_a_caller_that_goes_away_is_no_failure_of_the_application(path: str) -> None:
-    """Middleware of FastAPI takes a request without an answer for a failure, and logs a page about each: any caller
-    could fill the log, and set off the alarm of who watches it. [S35 S47]"""
+async def test_a_caller_that_goes_away_does_not_fail_the_application(path: str) -> None:
+    """A caller that goes away does not fail the middleware of FastAPI, which would log a page about each such request.
+    [S35 S47]"""
     async with outlive.Engine("memory:") as engine:
         await engine.start(mounted_patient, id="run-1")
         await engine.flows.apply(

@@ -335,8 +335,9 @@ async def test_a_schedule_gives_policies_only(engine: TestEngine, field: str) ->
     assert answers == dict.fromkeys(served, 403) | {"admin": 422}
 
 
-async def test_what_was_changed_is_in_the_audit_log(engine: TestEngine) -> None:
-    """Which steps and which fields, without values, for every way in. [S37]"""
+async def test_overrides_are_in_the_audit_log(engine: TestEngine) -> None:
+    """The overrides of a start are in the audit log by step and field, without values, for every operation that takes
+    them. [S37]"""
     caller = (await callers(engine, Api(engine, auth="keys")))["operator"]
     for door in DOORS:
         assert (await door(caller, door.__name__, overrides("timeout"))).status in (200, 201, 202), door
@@ -398,9 +399,9 @@ output: "${{ steps.pay }}"
 """
 
 
-async def test_a_decision_is_none_that_an_operator_sets_or_takes_along(engine: TestEngine) -> None:
-    """No fork and no skip gives the result of an approval, and what one person has approved is not approved with other
-    input: that person is asked again, and sees what it is about. [S33 S38]"""
+async def test_an_operator_cannot_set_or_take_along_a_decision(engine: TestEngine) -> None:
+    """No fork and no skip gives the result of an approval, and a decision is not taken along to other input: the person
+    is asked again. [S33 S38]"""
     await engine.flows.apply(REFUND)
     await engine.settle()
     served = Api(engine, auth="keys")

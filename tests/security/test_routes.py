@@ -84,8 +84,8 @@ def check_headers(answer: Answer) -> None:
     assert not {"set-cookie", "access-control-allow-origin", "location", "server"} & set(answer.headers)
 
 
-def test_what_is_open_is_listed_here() -> None:
-    """A route that needs no key is a decision, and no oversight. [S6]"""
+def test_every_open_route_is_listed_here() -> None:
+    """Every route that needs no key is listed here. [S6]"""
     assert {name for name, it in OPERATIONS.items() if it.scope == "none"} == OPEN
 
 
@@ -107,8 +107,8 @@ async def test_no_method_and_no_spelling_opens_a_route(engine: TestEngine, name:
 
 
 @pytest.mark.parametrize("name", sorted(OPERATIONS))
-async def test_a_scope_that_is_none_opens_nothing(engine: TestEngine, name: str) -> None:
-    """A principal without scopes, or with one that there is not, is refused before its request is read. [S3 S6]"""
+async def test_an_unknown_scope_opens_nothing(engine: TestEngine, name: str) -> None:
+    """A principal without scopes, or with an unknown one, is refused before its request is read. [S3 S6]"""
     it = OPERATIONS[name]
 
     async def door(asking: Any) -> Principal:

@@ -155,8 +155,8 @@ def test_a_pod_has_no_key_of_the_cluster_and_answers_those_that_are_named() -> N
             assert {port["port"] for port in rule["ports"]} <= ports
 
 
-def test_what_is_pinned_is_renewed() -> None:
-    """A pin that is never renewed keeps its holes: every kind of pin has its updates. [S39]"""
+def test_every_kind_of_pin_is_renewed() -> None:
+    """Every kind of pin has its updates, because a pin that is never renewed keeps its holes. [S39]"""
     updates = yaml.safe_load((ROOT / ".github" / "dependabot.yml").read_text("utf-8"))["updates"]
 
     assert {(it["package-ecosystem"], it["directory"]) for it in updates} == {
@@ -181,8 +181,8 @@ def test_the_bill_of_materials_has_all_that_the_lock_has() -> None:
     assert set(bill["dependencies"][0]["dependsOn"]) == {it["bom-ref"] for it in bill["components"]}
 
 
-def test_what_is_trusted_is_written_down() -> None:
-    """Who may do what by design, what is plain, and where to write if something else is possible. [S32 S42]"""
+def test_the_security_page_says_who_is_trusted() -> None:
+    """The security page says who may do what by design, what is stored in plain text, and where to report. [S32 S42]"""
     text = (ROOT / "SECURITY.md").read_text("utf-8")
 
     for who in ("code of workflows", "operator", "database", "API key", "publish flows", "webhooks", "payloads"):

@@ -151,8 +151,9 @@ def test_every_operation_that_takes_a_body_is_asked_with_one() -> None:
 
 
 @pytest.mark.parametrize("name", CLOSED)
-async def test_what_cannot_be_bound_to_a_tag_is_refused(engine: TestEngine, name: str) -> None:
-    """Before anything of the request is read, whatever the key may do otherwise. [S3 S33]"""
+async def test_an_operation_that_cannot_be_bound_to_a_tag_is_refused(engine: TestEngine, name: str) -> None:
+    """An operation that cannot be bound to a tag is refused for a key with a tag before its request is read.
+    [S3 S33]"""
     answer = await ask(await caller(engine), OPERATIONS[name], "b-waits")
 
     assert (answer.status, answer.error) == (403, "Forbidden")
@@ -540,8 +541,8 @@ async def test_a_key_with_a_bound_that_this_release_does_not_know_opens_nothing(
     assert await engine.keys.find(made.secret) is None
 
 
-async def test_who_acts_on_runs_with_a_tag_changes_no_others(engine: TestEngine) -> None:
-    """Whatever was checked before; and what it starts has the tag. [S33]"""
+async def test_a_caller_with_a_tag_changes_no_other_runs(engine: TestEngine) -> None:
+    """A caller that is bound to a tag changes no run without it, and the runs that it starts have it. [S33]"""
     with engine.audit.acting("a", tags={"tenant": "a"}):
         for change in (engine.cancel("b-waits"), engine.signal("b-waits", "go"), engine.retry("b-failed")):
             with pytest.raises(RunNotFoundError):

@@ -80,8 +80,9 @@ async def test_a_key_works_on_both_servers_until_one_revokes_it(servers: list[ou
     assert 1 == len(await servers[1].audit.list(verb="key.revoke"))
 
 
-async def test_one_of_many_decisions_at_once_counts(servers: list[outlive.Engine]) -> None:
-    """All callers of both servers are answered with that one, and it alone is in the audit log. [S38 S50]"""
+async def test_many_decisions_at_once_on_two_servers_are_one(servers: list[outlive.Engine]) -> None:
+    """One of many decisions at once on two servers counts, all callers get that one, and it alone is in the audit log.
+    [S38 S50]"""
     run = await servers[0].start(two_servers_wait, "x", id="asks")
     await asked(run)
     keys = [await servers[0].keys.create(f"key-{number}", scope="operator") for number in range(AT_ONCE)]
@@ -145,8 +146,8 @@ async def test_flows_that_are_published_at_once_are_revisions_one_after_the_othe
     assert len(done) == len({entry["number"] for entry in history})
 
 
-async def test_one_link_that_is_used_on_both_servers_decides_once(servers: list[outlive.Engine]) -> None:
-    """Two clicks at the same moment. [S11 S50]"""
+async def test_a_link_that_is_used_on_both_servers_at_once_decides_once(servers: list[outlive.Engine]) -> None:
+    """A link that is used on both servers at the same moment decides once. [S11 S50]"""
     run = await servers[0].start(two_servers_wait, "x", id="asks")
     await asked(run)
     made = await servers[0].approvals.links.create("asks", "refund", approved=True, by="ann")

@@ -54,9 +54,8 @@ def texts(value: Any) -> set[str]:
     return {text for item in items for text in texts(item)}
 
 
-async def test_what_viewers_see_of_a_task_is_no_lease(engine: TestEngine, tmp_path: Path) -> None:
-    """The id of the session that has a task is shown, and was its lease. The lease is a secret of the program that
-    claimed the task, and the store has no more than its hash. [S3]"""
+async def test_a_viewer_does_not_see_the_lease_of_a_task(engine: TestEngine, tmp_path: Path) -> None:
+    """No text that a viewer sees of a task works as its lease, which the store has only as a hash. [S3]"""
     owner, thief = await caller(engine, "worker"), await caller(engine, "worker")
     viewer = await caller(engine, "viewer")
     task = await claimed(engine, owner)

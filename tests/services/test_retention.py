@@ -312,8 +312,8 @@ async def test_many_workers_delete_each_run_once(tmp_path: Path) -> None:
             assert engine.counters.runs_deleted + second.counters.runs_deleted == 120
 
 
-async def test_what_the_cell_says_need_not_be_readable() -> None:
-    """Then all walks begin again."""
+async def test_retention_goes_on_with_an_unreadable_cell() -> None:
+    """Retention whose cell cannot be read begins its walks again."""
     async with TestEngine(retention=[KEEP]) as engine:
         await store_of(engine).change_cell(CELL, lambda data, now: (b"?", None))
         await (await engine.start(kept_order, "a", id="order")).result()

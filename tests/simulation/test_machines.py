@@ -127,8 +127,9 @@ def attempt_of(key: str) -> Attempt:
     return cast(Attempt, SimpleNamespace(nonce=1, epoch=1, idempotency_key=key, command=command))
 
 
-def test_who_does_something_with_another_key_does_it_twice() -> None:
-    """With the same key it is done once, however often; undoing it has a key of its own."""
+def test_an_effect_with_another_key_is_done_twice() -> None:
+    """An effect with the same key is done once, one with another key is a violation, and its undo has a key of its
+    own."""
     world = World(0)
     effects = Effects(world)
     for key in ("one", "one", "undo"):
@@ -141,8 +142,8 @@ def test_who_does_something_with_another_key_does_it_twice() -> None:
     assert 1 == len(world.violations)
 
 
-def test_what_was_never_done_cannot_be_undone() -> None:
-    """Nothing is owed for it."""
+def test_an_effect_that_was_never_done_cannot_be_undone() -> None:
+    """An undo of an effect that was never done is a violation."""
     world = World(0)
 
     Effects(world).begin(attempt_of("one"), "thing", is_undo=True)

@@ -17,8 +17,8 @@ MUSEUM = sorted((Path(__file__).parent / "museum").glob("*.json"))
 
 
 @pytest.mark.parametrize("file", MUSEUM, ids=lambda file: file.stem)
-def test_what_was_found_once_is_found_no_more(file: Path) -> None:
-    """The plan is played to its end without a violation, and says what it once found."""
+def test_a_plan_that_once_failed_plays_without_a_violation(file: Path) -> None:
+    """A plan of the museum says what it once found, and plays to its end without a violation."""
     plan = from_json(file.read_text("utf-8"))
 
     story = simulate(plan)

@@ -131,10 +131,10 @@ async def test_without_bells_nothing_fails(tmp_path: Path, trouble: str, monkeyp
 
 
 @pytest.mark.parametrize("trap", ["another user", "a link", "open to others"])
-async def test_folder_that_others_may_use_is_no_place_for_bells(
+async def test_folder_that_others_may_use_is_not_used_for_bells(
     tmp_path: Path, trap: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In a shared folder another user could be first to make it: nothing is heard there, and nothing said. [S28]"""
+    """A folder that another user may have made or can use is not used for bells. [S28]"""
     folder, theirs = tmp_path / "bells", tmp_path / "theirs"
     theirs.mkdir(mode=0o700)
     if trap == "a link":
@@ -225,8 +225,8 @@ async def ear(open_store: Opener) -> Ear:
     return Ear(await open_store())
 
 
-async def test_what_others_may_take_rings(ear: Ear, other: SqliteStore) -> None:
-    """A new run, a message to a run that has an owner, a run that is released, and a worker that retires."""
+async def test_work_for_other_workers_rings(ear: Ear, other: SqliteStore) -> None:
+    """A new run, a message to an owned run, a released run and a retired worker ring other workers."""
     await other.commit([new_tree(other, "run-1")])
     await ear.hear()
     owned = await begin(other, "run-2", worker="worker-a")

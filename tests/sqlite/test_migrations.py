@@ -138,8 +138,8 @@ async def test_file_is_marked_as_ours(path: Path, clock: ManualClock) -> None:
     assert path.read_bytes()[68:72] == b"Outl"
 
 
-async def test_folder_is_no_database(tmp_path: Path, clock: ManualClock) -> None:
-    """The message says what to name instead."""
+async def test_folder_in_place_of_a_file_is_refused(tmp_path: Path, clock: ManualClock) -> None:
+    """A folder in place of a file is refused with the advice to name a file in it."""
     with pytest.raises(StoreUnavailableError, match="name a file in it"):
         await SqliteStore(tmp_path, clock=clock).open()
 

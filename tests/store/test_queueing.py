@@ -57,8 +57,8 @@ def test_a_short_line_leaves_its_turns_to_the_others() -> None:
     assert claim.empty == {"a"}
 
 
-def test_one_line_alone_needs_no_turns() -> None:
-    """Nothing is to be written for it, but that it is empty."""
+def test_a_line_alone_needs_no_turns() -> None:
+    """A queue with one line writes no turns."""
     claim = serving()
 
     assert serve(claim, {"": [3, 1, 2]}, {}) == [3, 1, 2]

@@ -27,8 +27,8 @@ def test_a_long_trial_has_them_in_proportion() -> None:
     assert 60 == counts["cut"]
 
 
-def test_what_is_not_possible_is_not_dealt() -> None:
-    """No line, no cut; no disk of one's own, nothing to fill."""
+def test_a_fault_that_is_not_possible_is_not_dealt() -> None:
+    """A storm without a line or a disk of its own deals no cut and no full disk."""
     deck = dealt(50, has_line=False, can_fill=False)
 
     assert not {"cut", "deaf", "full"} & set(deck)

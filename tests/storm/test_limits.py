@@ -75,8 +75,8 @@ def killed(it: Evidence) -> None:
     del it.effects[3]
 
 
-def test_guests_one_after_the_other_are_no_crowd() -> None:
-    """Nothing is wrong, and the figures say so."""
+def test_guests_one_after_the_other_break_no_limit() -> None:
+    """Guests that come one after the other break no limit, and the figures say so."""
     it = healthy()
 
     assert [*limits_held(it), *no_queue_stood_still(it)] == []

@@ -35,8 +35,8 @@ def line(number: int) -> Effect:
     return Effect(at=1.0, pid=number, mark="begin")
 
 
-def test_what_was_acknowledged_is_there(address: str, file: Path) -> None:
-    """When `write` returns, the line is in the file."""
+def test_an_acknowledged_line_is_in_the_file(address: str, file: Path) -> None:
+    """A line is in the file when `write` returns."""
     write(address, line(1))
     assert [line(1)] == read(file, Effect)
     write(address, line(2))

@@ -257,8 +257,8 @@ async def test_a_world_that_is_reset_bears_one_run_at_a_time() -> None:
         await crash_everywhere(counter, reset=world.clear, parallel=2)
 
 
-async def test_it_runs_on_files_too(tmp_path: Path) -> None:
-    """One for each run, and none is left."""
+async def test_crash_everywhere_runs_on_files(tmp_path: Path) -> None:
+    """`crash_everywhere` runs on files, one for each run, and leaves none."""
     report = await crash_everywhere(failing, url=f"sqlite:{tmp_path / 'runs.db'}", max_points=4)
 
     assert report.points == 4
@@ -450,8 +450,8 @@ async def test_an_engine_that_forgets_outcomes_is_found(monkeypatch: pytest.Monk
         await crash_everywhere(two_steps)
 
 
-async def test_a_tree_that_is_claimed_and_not_yet_moved_is_no_contradiction() -> None:
-    """The end of such a tree comes after its claim, and the process may die between the two."""
+async def test_a_death_between_claim_and_first_change_is_accepted() -> None:
+    """A process that dies between the claim of a tree and its first change is accepted."""
     report = await crash_everywhere(hurried)
 
     assert report.error == ""

@@ -275,8 +275,8 @@ async def waits_for_nothing(order: str) -> str:
     return ""
 
 
-async def test_a_run_that_is_parked_for_this_already_is_no_harm(url: str) -> None:
-    """The deploy changes nothing for it; with code that fits, it goes on."""
+async def test_a_run_that_is_parked_for_this_already_is_not_harmed(url: str) -> None:
+    """A run that is parked for the same difference already is not counted as harmed by a deploy."""
     await leave_open(url, {"checkout": checkout})
     with deployed(checkout=checkout_checked):
         async with TestEngine(url) as engine:
@@ -391,8 +391,8 @@ def test_a_store_of_an_earlier_release_is_left_as_it_is(tmp_path: Path) -> None:
         ("waits for step a, step b, and 3 more", "waits for step a, step b, and 9 more"),
     ],
 )
-def test_what_differs_from_run_to_run_does_not_separate_groups(one: str, other: str) -> None:
-    """Ids, tasks and how often a call was made."""
+def test_ids_and_counts_do_not_separate_groups(one: str, other: str) -> None:
+    """Ids, tasks and counts of calls, which differ from run to run, do not separate groups."""
     assert shape(one) == shape(other)
 
 

@@ -18,8 +18,8 @@ def etcd(etcd_program: None) -> EtcdServer:
     return EtcdServer()
 
 
-def test_what_was_confirmed_is_there_after_a_kill(etcd: EtcdServer) -> None:
-    """On the same port; when it is removed nothing is left."""
+def test_a_confirmed_value_is_there_after_a_kill(etcd: EtcdServer) -> None:
+    """A value that etcd confirmed is there after a kill and a start on the same port."""
     with etcd:
         etcd.ask("kv/put", key=KEY, value=KEY)
         pid, port = etcd.pid, etcd.port

@@ -67,8 +67,8 @@ async def test_a_fake_gets_what_the_workflow_gave_and_other_steps_stay() -> None
         assert await (await engine.start(sell, "o-1")).result() == "thanks for booked o-1/42"
 
 
-async def test_what_a_fake_raises_is_tried_again_as_the_step_says() -> None:
-    """A mock whose first call fails."""
+async def test_an_error_of_a_fake_is_tried_again_as_the_step_says() -> None:
+    """A fake step whose first call raises is called again as the real step says."""
     fake = AsyncMock(side_effect=[ConnectionError("gone"), "receipt"])
     async with TestEngine(steps=FAKES | {charge: fake}) as engine:
         assert await (await engine.start(sell, "o-1")).result() == "thanks for booked receipt"
@@ -217,8 +217,8 @@ async def test_remote_step_without_a_fake_waits_for_its_worker() -> None:
         assert await run.result() == 3
 
 
-def test_what_is_not_a_step_or_not_a_function_is_refused() -> None:
-    """A fake that is never called would leave the real step in its place."""
+def test_a_fake_for_no_step_or_that_is_not_a_function_is_refused() -> None:
+    """A fake for a step that does not exist, or that is not a function, is refused."""
     with pytest.raises(DefinitionError, match=r"no step is named 'fake\.chrage'"):
         TestEngine(steps={"fake.chrage": print})
     with pytest.raises(ArgumentTypeError, match="give steps or their names"):

@@ -92,8 +92,8 @@ def test_the_same_code_replays(history: Path) -> None:
     assert replay([history, str(history)], workflows=[story]) == [history]
 
 
-async def test_it_replays_inside_a_test_with_a_loop(history: Path) -> None:
-    """A sync function, wherever it is called."""
+async def test_replay_works_inside_a_test_with_a_loop(history: Path) -> None:
+    """`replay` is a sync function and works inside a test with an event loop."""
     assert replay(history) == [history]
 
 
@@ -114,8 +114,8 @@ def test_code_that_asks_for_something_else_is_reported(history: Path) -> None:
     assert "+ code:    waits for timer @timer" in text
 
 
-def test_other_arguments_are_listed_and_are_no_error(history: Path) -> None:
-    """Each call with its file, its line and its event."""
+def test_other_arguments_are_listed_and_are_not_an_error(history: Path) -> None:
+    """A call with other arguments is listed with its file, line and event, and is not an error."""
     assert not replay(history, workflows=[story]).differences
 
     async def other(what: str) -> list[Any]:

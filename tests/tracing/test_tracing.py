@@ -173,8 +173,8 @@ async def test_a_caller_may_name_the_trace_of_its_run() -> None:
 
 
 @pytest.mark.parametrize("header", ["", "00-0-0-01", "what is this", UNSAMPLED[:-1]])
-async def test_a_header_that_is_no_traceparent_harms_nothing(header: str) -> None:
-    """The tree has a trace of its own then."""
+async def test_an_invalid_traceparent_is_ignored(header: str) -> None:
+    """A run with an invalid `traceparent` header has a trace of its own."""
     traces = Traces()
     async with traces.engine() as engine:
         await (await engine.start(child, 0, headers={"traceparent": header})).result()
@@ -267,8 +267,8 @@ async def test_spans_say_what_kind_of_error_it_was_and_nothing_of_what_it_said()
     assert not [span for span in traces.spans if "hunter22" in span.to_json()]
 
 
-async def test_what_the_caller_does_not_sample_is_not_exported() -> None:
-    """The decision travels with the run."""
+async def test_a_run_that_its_caller_does_not_sample_is_not_exported() -> None:
+    """A run whose caller does not sample exports no span, because the decision travels with the run."""
     traces = Traces(ParentBased(ALWAYS_ON))
     async with traces.engine() as engine:
         await (await engine.start(root, 0, headers={"traceparent": UNSAMPLED})).result()
@@ -332,7 +332,7 @@ async def test_until_the_program_has_set_a_provider_nothing_is_traced() -> None:
     assert getattr(history[0], "headers", None) == {}
 
 
-def test_without_opentelemetry_there_are_no_hooks(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tracing_without_opentelemetry_has_no_hooks(monkeypatch: pytest.MonkeyPatch) -> None:
     """A program with Tracing runs without hooks where OpenTelemetry is not installed."""
     monkeypatch.delattr("outlive._define.spans", raising=False)
     monkeypatch.setitem(sys.modules, "outlive._define.spans", None)
