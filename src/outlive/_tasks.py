@@ -57,7 +57,7 @@ async def in_callback(work: Callable[[], None]) -> None:
 
 
 async def cancel_all(tasks: Iterable[asyncio.Future[Any]]) -> None:
-    """Cancel those that have not ended, and wait for all of them, however often the wait is cancelled itself.
+    """Cancel the tasks that have not ended, and wait for all of them, however often the wait is cancelled itself.
 
     Raises:
         asyncio.CancelledError: it was, and all of them have ended.

@@ -690,7 +690,7 @@ export interface KeysList {
 
 /** How long runs take, from their creation to their end. */
 export interface LengthsView {
-  /** How many were looked at: those that were created last. */
+  /** How many were looked at, the last created ones. */
   runs: number;
   /** Seconds. */
   p50: number;
@@ -702,7 +702,7 @@ export interface ListedRuns {
   ids: string[];
 }
 
-/** The one that asks. */
+/** The principal that asks. */
 export interface MeView {
   /** The owner of the key, or what a proxy says; `local` for programs of this machine. */
   name: string;
@@ -852,13 +852,13 @@ export interface PublishedView {
   fields: Record<string, unknown>;
 }
 
-/** The runs that `engine.purge` found, and those that it deleted. Runs are counted without their children. */
+/** The runs that `engine.purge` found, and the deleted ones. Runs are counted without their children. */
 export interface Purge {
   /** Runs that fit and ended long enough ago. */
   found: number;
   /** Runs that were deleted; 0 in a dry run. */
   deleted: number;
-  /** When the first of those that were found ended. */
+  /** When the first of the found runs ended. */
   oldest: string | null;
   /** When the last of them ended. */
   newest: string | null;
@@ -894,7 +894,7 @@ export interface PurgeRuns {
 /** A queue as it is now. Counting stops at 10,000. */
 export interface QueueInfo {
   name: string;
-  /** The limits that apply: those that were set at run time, else those that code declares. */
+  /** The limits that apply: a limit that was set at run time, else the one in the code. */
   limits: QueueLimits;
   /** The limits that were set at run time. */
   changed: string[];
@@ -960,7 +960,7 @@ export interface RateTier {
 
 /** Which runs. */
 export interface ReadJournals {
-  /** Roots of trees; those that are not there or have ended are left out. */
+  /** Roots of trees; a root that does not exist or has ended is left out. */
   run_ids: string[];
 }
 
@@ -2052,7 +2052,7 @@ export class AuditOperations {
   }
 
   /**
-   * The actions of people and keys, and those that were refused.
+   * The actions of people and keys, also refused ones.
    *
    * Needs the scope `admin`.
    */
@@ -2078,7 +2078,7 @@ export class BatchesOperations {
   }
 
   /**
-   * The items of a batch as they finish, as server-sent events; those that have finished before come first.
+   * The items of a batch as they finish, as server-sent events; items that have finished before come first.
    *
    * Messages: `item` (as `GET /batches/{batch_id}/items` has it), `end` (it has ended, or nothing more comes until
    * the run `parked` is resumed). A reader that comes again with the last id it has seen (`Last-Event-ID`) gets every
@@ -2146,7 +2146,7 @@ export class BulkOperations {
   }
 
   /**
-   * Ask the runs that fit to stop; those that have not ended unless `status` says so.
+   * Ask the runs that fit to stop: open runs unless `status` says so.
    *
    * Needs the scope `operator`.
    */
@@ -2175,7 +2175,7 @@ export class BulkOperations {
   }
 
   /**
-   * Let the runs that fit, each with its tree, begin nothing more; those that have not ended unless `status` says so.
+   * Let the runs that fit, each with its tree, begin nothing more: open runs unless `status` says so.
    *
    * `bulk.resume` lets them go on.
    *
@@ -2197,7 +2197,7 @@ export class BulkOperations {
   }
 
   /**
-   * Let all parked runs go on, or those that fit a filter; with `dry_run` only list them.
+   * Let all parked runs go on, or only parked runs that fit a filter; with `dry_run` only list them.
    *
    * Runs whose worker is gone need none of this: another worker takes them over by itself.
    *
@@ -2208,7 +2208,7 @@ export class BulkOperations {
   }
 
   /**
-   * Let the runs that fit go on at what failed; those that ended badly unless `status` says so.
+   * Let the runs that fit go on at what failed: runs that ended badly unless `status` says so.
    *
    * Needs the scope `operator`.
    */
@@ -2562,7 +2562,7 @@ export class KeysOperations {
   }
 
   /**
-   * All keys, the newest first; also those that were revoked or have expired.
+   * All keys, the newest first; also revoked and expired ones.
    *
    * Needs the scope `admin`.
    */
@@ -2889,7 +2889,7 @@ export class RunsOperations {
   }
 
   /**
-   * One payload of an event, as JSON: a history says `{"[large]": bytes}` in the place of those that are large.
+   * One payload of an event, as JSON: a history says `{"[large]": bytes}` in the place of large ones.
    *
    * Needs the scope `viewer`.
    */

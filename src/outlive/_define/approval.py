@@ -156,7 +156,7 @@ class _Watch:
         await self._tell(notify, "requested")
         every = self._request.remind_every
         while every is not None:
-            # Those that a slow notify has missed are not made good: five reminders at once would help no one.
+            # Reminders that a slow notify has missed are not made good: five reminders at once would help no one.
             passed = self._execution.loop.now_at - self._asked_at
             wait = every - passed % every
             await asyncio.sleep(wait / 1_000_000)

@@ -41,7 +41,7 @@ class BulkSteps(Protocol):
         workflows: Collection[str] | None = None,
         tags: Mapping[str, str] | None = None,
     ) -> list[Any]:
-        """Do it to some of them; those that refused, and why."""
+        """Do it to some of them; returns the runs that refused, and why."""
 
 
 class Verbs(Protocol):

@@ -64,7 +64,7 @@ class Intervention(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
 
 Answer = Failure | list[Refusal] | None
-"""Why it was refused; None if it was done. Of many runs: those that refused."""
+"""Why it was refused; None if it was done. For many runs: the runs that refused."""
 
 
 async def _intervene(wanted: Intervention) -> Answer:

@@ -2,9 +2,9 @@
 
 This is the method of Sugiyama in its four steps. Arrows that close a circle are turned round. Each box goes one layer
 below the lowest box that leads to it, and an arrow that passes layers gets a *bend* in each of them, which takes part
-in the order like a box. The order in a layer is improved by sweeps that put each box at the mean place of those that it
-is connected with; the order with the fewest crossings is kept. Then every layer gets the coordinates that are nearest
-to what its neighbours want, in this order and without an overlap.
+in the order like a box. The order in a layer is improved by sweeps that put each box at the mean place of the boxes
+that it is connected with; the order with the fewest crossings is kept. Then every layer gets the coordinates that are
+nearest to what its neighbours want, in this order and without an overlap.
 
 The same graph has the same picture, in every process: nothing here depends on chance, on hashes or on fonts.
 """
@@ -25,7 +25,7 @@ BEND_GAP = 18
 LOOP, CORNER = 26, 13
 """How far an arrow from a box to itself reaches beside it, and how far from the corners it begins and ends."""
 APART = 12
-"""Half of what is between the ends of arrows that go down and of those that come back."""
+"""Half of the space between the ends of arrows that go down and of arrows that come back."""
 SNAP = 14
 """How crooked an arrow may be for its boxes to be put below each other."""
 BENDS_MAX = 2_000

@@ -67,7 +67,7 @@ class Promise(Generic[T]):
 
     async def _result(self) -> T:
         execution = this_execution("promise")
-        async with self._lock:  # One of those who wait takes the message, for all.
+        async with self._lock:  # One waiter takes the message, for all of them.
             if self._settled is None:
                 self._settled = await take_signal(execution, self._name, self._codec, what=f"promise {self.id}")
         value: T

@@ -30,7 +30,7 @@ RESERVED = "outlive."
 _WITH_ENDS = {(spec.name, spec.version): spec for spec in (DELIVERY, BULK)}
 """Built-in workflows whose runs people retry as their own."""
 BY_NAME = 0
-"""In the place of a version: the one that is meant by the name alone."""
+"""In the place of a version: the version that the name alone means."""
 
 
 class Registry:
@@ -53,8 +53,8 @@ class Registry:
         """How many workflows and steps there were then: another registry may add to the same ones."""
 
     def with_own_flows(self) -> Registry:
-        """A registry with these definitions, also those that are added later; and with flows of the library of one
-        store, which no other engine of this process sees."""
+        """A registry with these definitions, also definitions that are added later; and with flows of the library of
+        one store, which no other engine of this process sees."""
         own = Registry()
         own._workflows, own._steps, own._schedules = self._workflows, self._steps, self._schedules
         own._triggers = self._triggers
@@ -192,7 +192,7 @@ class Registry:
         return current if not versions else self._workflows[name, max(versions)]
 
     def workflow(self, name: str, version: int) -> WorkflowSpec:
-        """The workflow that a journal names; with version `BY_NAME` the one that is meant by its name alone.
+        """The workflow that a journal names; with version `BY_NAME` the version that its name alone means.
 
         Raises:
             WorkflowNotFoundError: this process does not have it.
@@ -276,7 +276,7 @@ REGISTRY = Registry()
 
 
 def check_function(kind: str, fn: Callable[..., Any], name: str | None) -> str:
-    """The name of a function that can be a step or a workflow: the one that is given, or else its own.
+    """The name of a function that can be a step or a workflow: the given name, or else its own.
 
     Raises:
         InvalidArgumentError: it is not a function, yields, or has no name that journals can use.

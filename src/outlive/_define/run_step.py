@@ -124,7 +124,7 @@ class _Known(NamedTuple):
     with its run."""
 
     name: str
-    """The one that is in its messages."""
+    """The name in its messages."""
     signature: Signature
     is_async: bool
     resources: Wanted | None

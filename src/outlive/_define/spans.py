@@ -51,7 +51,7 @@ _IDS: ContextVar[tuple[int, int] | None] = ContextVar("outlive_ids", default=Non
 
 
 class GivenIds:
-    """Makes ids for the spans of one tracer: those that are known already, and others as its provider makes them."""
+    """Makes ids for the spans of one tracer: ids that are known already, and others as its provider makes them."""
 
     def __init__(self, other: Any) -> None:
         self._other = other

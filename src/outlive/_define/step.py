@@ -62,7 +62,7 @@ class Step(Generic[P, R]):
         functools.update_wrapper(self, spec.fn, updated=())
         self.spec = spec
         self.call_options = options
-        """The options of its calls: those of the definition, or those that `options` made of them."""
+        """The options of its calls: the options of the definition, or a copy that `options` has changed."""
         self._lacks_object = lacks_object(spec)
 
     @property

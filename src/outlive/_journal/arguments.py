@@ -112,7 +112,7 @@ class Signature:
 
     def carried(self, data: bytes, *, freely: bool) -> bytes:
         """The arguments of a run of another version, for a run of this one; `freely` as `gives_freely` says it of the
-        one who wants that run."""
+        caller that wants that run."""
         return data
 
     def decode(self, data: Stored) -> tuple[list[Any], dict[str, Any]]:

@@ -62,7 +62,7 @@ def open_checkpoint(run_id: str, row: CheckpointRow) -> CheckpointBody:
     """Read the body of a row, or say exactly what is wrong with it.
 
     Raises:
-        CorruptCheckpointError: the bytes are not those that were written.
+        CorruptCheckpointError: the bytes differ from what was written.
         FormatTooNewError: a later release wrote it.
     """
     sequence, format_, crc, body, output = row

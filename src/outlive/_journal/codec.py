@@ -66,7 +66,7 @@ def open_row(row: Row, *, salt: int, run_id: str) -> AnyEvent:
     """Read a row back, or say exactly what is wrong with it.
 
     Raises:
-        CorruptJournalError: the bytes are not those that were written.
+        CorruptJournalError: the bytes differ from what was written.
         FormatTooNewError: a later release wrote it.
     """
     seq, format_, crc, body = row

@@ -154,7 +154,8 @@ class Packer:
     def unpack(self, payload: Payload, blobs: Mapping[str, bytes], *, owners: Collection[str] = ()) -> Stored:
         """The JSON of a value again; `blobs` holds the content of the blobs it may need.
 
-        `owners` are those whose value it may be; none given: anybody's. A value that no codec bound has no owner.
+        `owners` are the owners that the value may have; without any, every owner is accepted. A value that no
+        codec bound has no owner.
 
         Raises:
             UnreadableError: its blob is missing or damaged, its codec is not configured here, its owner is another, or

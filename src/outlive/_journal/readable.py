@@ -78,7 +78,7 @@ def public_custom(value: Any) -> Any:
 
 
 def public_of(plain: Any) -> Any:
-    """The public form of a value: each type has one, and it is the one that msgspec gives a value of a declared type.
+    """The public form of a value: each type has one, which msgspec gives to a value of a declared type.
 
     A tuple and a set are lists, bytes are base64, an instant is RFC 3339, a span is ISO 8601, a Decimal and a UUID are
     text. So are a number that is not finite, and an integer beyond 64 bits, which programs would round. The keys of a

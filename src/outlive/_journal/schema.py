@@ -121,7 +121,7 @@ class _Check:
                 continue
             found = [next(self.mismatches(value, each, path), None) for each in schema[word]]
             if None not in found:
-                # The choice that came furthest is the one that was meant.
+                # The choice that came furthest was meant.
                 yield max((each for each in found if each is not None), key=_depth)
             elif word == "oneOf" and found.count(None) > 1:
                 yield f"at {path}: {_short(value)} fits more than one of the choices"

@@ -328,7 +328,7 @@ def _has_set(annotation: Any, seen: set[Any] | None = None) -> bool:
 def _sort_sets(value: Any, encode: Callable[[Any], bytes]) -> Any:
     """The value with a sorted list in place of every set, for msgspec to write; all else as it is.
 
-    msgspec can sort by itself, but then it sorts dicts too, and refuses those whose keys are not text.
+    msgspec can sort by itself, but then it sorts dicts too, and refuses dicts whose keys are not text.
     """
     if isinstance(value, (set, frozenset)):
         return sorted((_sort_sets(member, encode) for member in value), key=encode)

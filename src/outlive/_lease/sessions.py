@@ -1,7 +1,7 @@
 """Leases kept by the store: the default, and what the other kinds are built on.
 
-A session is a row with an expiry by the store's clock. That alone would do; but a killed process is seen at once by
-those who share its machine (`process`), so a crash and a restart cost a moment and not a lease.
+A session is a row with an expiry by the store's clock. That alone would do; but a killed process is seen at once by the
+processes that share its machine (`process`), so a crash and a restart cost a moment and not a lease.
 """
 
 from __future__ import annotations

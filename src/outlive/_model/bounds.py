@@ -10,7 +10,7 @@ from outlive._model.run import Run
 
 
 class Bounds(msgspec.Struct, frozen=True):
-    """Which trees of runs a principal may know of: those whose root is of one of the workflows, and has all the tags.
+    """The trees of runs that a principal may know of: the root is of one of the workflows, and has all the tags.
 
     The root alone counts: the runs of a tree have one journal, so who sees one of them sees all.
     """

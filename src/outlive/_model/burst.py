@@ -50,7 +50,7 @@ class Debounce:
         return quiet_at if self.most is None else min(quiet_at, burst.first_at + _microseconds(self.most))
 
     def after(self, burst: Burst | None, run_id: str, now_at: int) -> Burst:
-        """The burst that a start which comes now belongs to, given the one that is known; a new one is this run."""
+        """The burst to which a start belongs that comes now, given the known burst; a new burst is this run."""
         known = Burst(run_id, now_at, 0) if burst is None else burst
         return msgspec.structs.replace(known, until_at=self.begins_at(known, now_at))
 
@@ -72,7 +72,7 @@ class Throttle:
         given.keep(self, key=_key(where, self.key), every=given.seconds(where, "every", self.every))
 
     def after(self, burst: Burst | None, run_id: str, now_at: int) -> Burst:
-        """The burst that a start which comes now belongs to, given the one that is known; a new one is this run."""
+        """The burst to which a start belongs that comes now, given the known burst; a new burst is this run."""
         if burst is not None and now_at < burst.until_at:
             return burst
         return Burst(run_id, now_at, now_at + _microseconds(self.every))
@@ -106,7 +106,7 @@ def bursts_cell(workflow: str, key: str) -> str:
 
 
 def bursts_in(data: bytes | None, now_at: int) -> Bursts:
-    """The bursts in a cell, without those that ended long ago; a cell that cannot be read has none."""
+    """The bursts in a cell, without bursts that ended long ago; a cell that cannot be read has none."""
     try:
         found = _decode(data) if data else {}
     except msgspec.MsgspecError:

@@ -93,7 +93,7 @@ def texts(where: str, name: str, values: object, *, like: str) -> tuple[str, ...
 
 
 def tags(where: str, given: object) -> dict[str, str]:
-    """A copy of the tags of a run, or of those that are looked for."""
+    """A copy of the tags of a run, or of a search."""
     return {} if given is None else _text_by_name(where, "tags", given, like=("customer", "ann"))
 
 

@@ -1,6 +1,6 @@
 """The steps that a flow of the library uses and a worker does not have.
 
-A worker lists such a definition beside those that it has, under a name of Outlive's own that no run has. So `why`
+A worker lists such a definition beside its own, under a name of Outlive's own that no run has. So `why`
 can say what is missing where, when no worker takes a run.
 """
 

@@ -91,7 +91,7 @@ class QueueState(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
     @property
     def limits(self) -> QueueLimits:
-        """The limits that apply: those that code declares, with the changes made at run time."""
+        """The limits that apply: the limits in the code, with the changes made at run time."""
         if not self.changed:
             return self.declared
         fields = {name: getattr(self.declared, name) for name in QueueLimits.__struct_fields__}

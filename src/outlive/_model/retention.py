@@ -14,8 +14,8 @@ from outlive._model.run import RunStatus
 from outlive.errors import ArgumentTypeError, ConfigurationError, InvalidArgumentError
 
 KEEP_SECONDS_MIN = 3_600.0
-"""A run's id is the key by which a start is done once: a caller that never heard the answer asks again, and those who
-wait for its result look for it, for at least so long."""
+"""A run's id is the key by which a start is done once: a caller that never heard the answer asks again, and callers
+that wait for its result look for it, for at least so long."""
 AUDIT_SECONDS_MIN = 86_400.0
 AUDIT_KEY_BYTES_MIN = 32
 _MICROSECONDS = 1_000_000

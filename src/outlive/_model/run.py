@@ -70,8 +70,8 @@ def is_internal(workflow: str) -> bool:
 
 
 OUTSIDE, IN_LINE, HELD = 0, 1, 2
-"""A run with a queue waits in its line when it is due. The slot that a claim gives it is its own until it ends or is
-parked, or, if its queue wants it so, is suspended. Outside are those that have no slot and are not due."""
+"""The places of a run with a queue. OUTSIDE: it is not due yet. IN_LINE: it is due, and waits for a slot. HELD: a claim
+gave it a slot, which it has until it ends or is parked, or, if its queue wants it so, is suspended."""
 
 
 class Run(msgspec.Struct, frozen=True, gc=False, kw_only=True):

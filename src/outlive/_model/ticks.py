@@ -129,7 +129,7 @@ class Ticks:
                 return
 
     def _all_from(self, at: int) -> Iterator[int]:
-        """All ticks later than this instant, with those that are excluded."""
+        """All ticks later than this instant, also excluded ones."""
         if self._schedule.every is not None:
             anchor, span = self._start or 0, self._schedule.every // MICROSECOND
             return count(anchor + ((at - anchor) // span + 1) * span, span)
@@ -138,7 +138,7 @@ class Ticks:
 
 
 class Exclusion:
-    """Which ticks are excluded, of those that are asked for one after the other."""
+    """Says which ticks are excluded, for ticks that are asked for one after the other."""
 
     def __init__(self, dates: Collection[str], expressions: Sequence[str], zone: ZoneInfo, at: int) -> None:
         self._dates, self._zone = dates, zone

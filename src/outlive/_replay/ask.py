@@ -100,7 +100,7 @@ def _named(
     """The identity of the next call of `name`, its arguments as JSON, and the digest of these.
 
     Arguments are not identity. A call that the journal answers for good needs none: they are not encoded, which for a
-    conversation that grows would cost the square of its length, and count as those that the journal has.
+    conversation that grows would cost the square of its length, and the arguments in the journal count.
 
     Raises:
         WrongArgumentsError: the function does not take these arguments.

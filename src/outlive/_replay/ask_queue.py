@@ -1,4 +1,4 @@
-"""The asks of one name that reached a run: those that wait, those that are open, and who serves them."""
+"""The asks of one name that reached a run: waiting asks, open asks, and the code that serves them."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def publish(execution: Execution, fields: dict[str, Any]) -> None:
 
 
 def set_tags(execution: Execution, changes: Mapping[str, str | None]) -> None:
-    """Give the run these tags beside those that it has; None removes one."""
+    """Give the run these tags beside its other tags; None removes one."""
     execution.refuse_if_dropped()
     scope = SCOPE.get()
     frame = scope.frame

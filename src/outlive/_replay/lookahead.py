@@ -74,7 +74,7 @@ class Lookahead:
         """Asks that the code of their time has answered, by their run and the call of the answer."""
         self.children: dict[tuple[int, str], int] = {}
         """The versions of the children that were started, by their parent and their call: code that names a workflow
-        without a version means the one that it meant the first time."""
+        without a version means the version that it meant the first time."""
         self.digests: dict[tuple[int, str], int] = {}
         """The digests of the arguments of steps, children and detached runs that the journal answers for good, by run
         and call: nothing needs their arguments again."""

@@ -1,5 +1,5 @@
-"""The facts that must be taken back so that a run which has ended can go on: those that made it end, and those that
-followed from them.
+"""The facts that must be taken back so that a run which has ended can go on: the facts that made it end, and their
+consequences.
 
 The journal of a failed run says which steps failed, and not for which of them the workflow gave up: it may have caught
 one failure, and cleaned up after another. So the code is asked, by replay. A *trial* leaves out some facts (a step that

@@ -114,7 +114,7 @@ class Reporter:
             self._written = report
             if not self._has_swept:
                 await self._sweep()
-        except OutliveError as error:  # The store is away: those who move the runs say so.
+        except OutliveError as error:  # The store is away: the parts that move the runs say so.
             log.debug("what is under way could not be written: %s", error)
             self.begin()
         finally:

@@ -102,7 +102,7 @@ class AuditTable(Protocol):
         if there is a `key`."""
 
     async def carry_audit(self, rows: Sequence[AuditRow]) -> bool:
-        """Add rows of another store's log as they are, in one transaction; `rows` ascend without a gap. Those that are
+        """Add rows of another store's log as they are, in one transaction; `rows` ascend without a gap. Rows that are
         here already are left. False, and nothing is added, if they do not continue this log."""
 
 

@@ -98,7 +98,7 @@ def ended_of(run: Run) -> Ended:
 
 
 def has_final_end(run: Run) -> bool:
-    """Whether a run has ended and its id does not go on: then those who watch it hear of its end."""
+    """Whether a run has ended and its id does not go on: then its watchers hear of its end."""
     return run.status.is_terminal and run.status is not RunStatus.CONTINUED
 
 
@@ -213,7 +213,7 @@ class Change(msgspec.Struct, kw_only=True):
     streams: list[StreamLines] = []
     """Items that workflows of the tree emitted because of these rows."""
     rings: str = ""
-    """The id of the root run, if those who follow it in other processes (`Store.follow`) are to look at it; empty:
+    """The id of the root run, if readers that follow it in other processes (`Store.follow`) are to look at it; empty:
     there is nothing for them in this change."""
     starts: list[Change] = []
     """New trees that exist if and only if this change does; an id that is taken already is left as it is. But a change

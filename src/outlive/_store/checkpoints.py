@@ -1,4 +1,4 @@
-"""The part of a store's contract that is about checkpoints: small enough for those who want nothing else.
+"""The part of a store's contract that is about checkpoints: small enough for programs that want nothing else.
 
 Checkpoints are rows of users' own programs, kept by the id of a run and a sequence number. They have nothing to do with
 journals: a run that has checkpoints need not be one that an engine knows, and an engine never looks at them. A store

@@ -9,7 +9,7 @@ Why writing is safe
 A journal row has the key (journal, seq). A change states the seq after which it appends (`after`), and commits only
 if the journal ends exactly there, with the row whose checksum it states (`prior`), and its tree has not ended (or has,
 for a change that `reopens` it). A store that went back to an earlier state, and has given the seq or the handle to
-other events since, therefore takes nothing from those who remember what it has forgotten. Taking a run over
+other events since, therefore takes nothing from a writer that remembers what it has forgotten. Taking a run over
 appends `RunClaimed`, so a former owner, however long it was paused, finds its next seq taken and commits nothing: the
 compare-and-swap is the fence, and no clock takes part in it. Leases only decide who tries.
 
@@ -131,7 +131,7 @@ class QueueMeasure(msgspec.Struct, frozen=True, kw_only=True):
     holders: tuple[Run, ...] = ()
     """Runs that hold slots."""
     keys: tuple[WaitingKey, ...] = ()
-    """The keys that wait longest, the one that waits longest first; not more than `WAITING_KEYS_MAX`."""
+    """The keys that wait longest, the longest wait first; not more than `WAITING_KEYS_MAX`."""
     ahead: int = 0
     """Runs with the same key that are before the run that was asked about."""
 
@@ -293,9 +293,9 @@ class Store(CellStore, CheckpointTable, ScheduleTable, StreamTable, Deletion, Au
         is due at once whatever its `wake_at` says (a parked one only if a RESUME is among them; one that is to begin
         later, and that no worker has had, not before its `wake_at`).
 
-        Lines of streams are appended in order, but for those whose number is not above that of the last line of a
-        workflow in their stream: they are there. A new journal that is a successor goes on with the streams of the root
-        run that it follows, at their positions, with nothing counted.
+        Lines of streams are appended in order. A line of a workflow whose number is not above that of the last one in
+        its stream is there already, and is left out. A new journal that is a successor goes on with the streams of the
+        root run that it follows, at their positions, with nothing counted.
 
         Raises:
             StoreUnavailableError: nothing was written.
@@ -350,7 +350,7 @@ class Store(CellStore, CheckpointTable, ScheduleTable, StreamTable, Deletion, Au
         has raised. A store without such a thing never calls."""
 
     async def ring(self, cell: str) -> None:
-        """Let those that `watch` in other processes know that this cell has changed; a hint too."""
+        """Let processes that `watch` know that this cell has changed; a hint too."""
 
     async def claim_runs(
         self,
@@ -492,9 +492,9 @@ class Store(CellStore, CheckpointTable, ScheduleTable, StreamTable, Deletion, Au
     async def list_workers(self, *, with_runs: bool = True) -> list[WorkerInfo]:
         """All sessions that are live or still own runs, with the number of trees they own.
 
-        Without runs only those that are live, and nothing is counted: that costs the same however much they own.
+        Without runs only live sessions, and nothing is counted: that costs the same however much they own.
         """
 
     @property
     def examiner(self) -> Examiner:
-        """The eyes of a checker: for those who do not trust this store."""
+        """The questions of a checker, which does not trust this store."""

@@ -2,7 +2,7 @@
 
 Trees are deleted as a whole. Blobs are known by their content, and any number of trees may refer to one, so they are
 collected apart: a collector reads all references of the store, page by page (`find_references`), says of each blob that
-it is in use (`keep_blobs`), and then deletes those of which it was not said (`delete_blobs`).
+it is in use (`keep_blobs`), and then deletes the blobs that were not marked (`delete_blobs`).
 
 Why no blob is lost that a row names
 ------------------------------------
@@ -47,7 +47,8 @@ class Deletion(Protocol):
     async def delete_trees(
         self, journals: Sequence[int], *, ended_before: int, audit: Mapping[int, Action] | None = None
     ) -> list[int]:
-        """Delete trees with everything that hangs on them, in one transaction; the handles of those that it deleted.
+        """Delete trees with everything that hangs on them, in one transaction; returns the handles of the deleted
+        trees.
 
         A tree goes if its root ended before the instant `ended_before` and no open run needs it: not the run that
         started it detached, nor one that it started so, nor one that waits for a run of it. A later generation of the
@@ -70,7 +71,7 @@ class Deletion(Protocol):
         before. Rows that come meanwhile may be among them or not."""
 
     async def keep_blobs(self, ids: Collection[str]) -> None:
-        """Remember that these blobs are in use now; those that are not there are left out."""
+        """Remember that these blobs are in use now; blobs that do not exist are left out."""
 
     async def delete_blobs(self, *, kept_before: int, limit: int) -> int:
         """Delete blobs that were put, said to be in use, and named by a deleted tree before this instant only; how many

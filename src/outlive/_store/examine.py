@@ -1,9 +1,9 @@
 """The questions of a checker to a store: everything that lies in it, as it lies there. Not stable, as the contract
 itself.
 
-The verbs of `Store` answer those who trust it. A checker does not: it wants to see rows that no other verb would find
-or could read, and it wants the rows of a tree from one moment, because only then can they be compared with the journal.
-Journals only grow, so a journal that is read later, up to the event with which it ended at that moment, is the one that
+The verbs of `Store` answer callers that trust it. A checker does not: it wants to see rows that no other verb would
+find or could read, and it wants the rows of a tree from one moment, because only then can they be compared with the
+journal. Journals only grow, so a journal that is read later, up to the event with which it ended at that moment,
 belongs to those rows.
 
 Every sentence of a docstring is checked by `outlive.testing.conformance.examine` on every backend.
@@ -64,7 +64,7 @@ class MailRow(msgspec.Struct, frozen=True, kw_only=True):
     kind: str
     key: str
     is_remembered: bool
-    """Whether its key, if it has one, is among those that the tree has seen."""
+    """Whether its key, if it has one, is among the keys that the tree has seen."""
 
 
 class ItemRows(msgspec.Struct, frozen=True, kw_only=True):

@@ -206,7 +206,7 @@ def grow(state: StreamState, lines: Sequence[StreamLine], *, mark: int = 0) -> G
 
 
 def fits(limits: StreamLimits, lines: Sequence[StreamLine], *, streams: int, items: int, size: int) -> bool:
-    """Whether a run that has so much may append these lines; `streams` counts the one that they are for."""
+    """Whether a run that has so much may append these lines; `streams` counts their own stream."""
     return (
         streams <= limits.streams_max
         and items + sum(line.count for line in lines) <= limits.items_max

@@ -8,14 +8,14 @@ import msgspec
 
 
 class Purge(msgspec.Struct, frozen=True):
-    """The runs that `engine.purge` found, and those that it deleted. Runs are counted without their children."""
+    """The runs that `engine.purge` found, and the deleted ones. Runs are counted without their children."""
 
     found: int = 0
     """Runs that fit and ended long enough ago."""
     deleted: int = 0
     """Runs that were deleted; 0 in a dry run."""
     oldest: datetime | None = None
-    """When the first of those that were found ended."""
+    """When the first of the found runs ended."""
     newest: datetime | None = None
     """When the last of them ended."""
     counts: dict[str, int] = {}

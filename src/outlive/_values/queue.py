@@ -43,7 +43,7 @@ class QueueInfo(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     limits: QueueLimits
-    """The limits that apply: those that were set at run time, else those that code declares."""
+    """The limits that apply: a limit that was set at run time, else the one in the code."""
     changed: tuple[str, ...]
     """The limits that were set at run time."""
     paused: str

@@ -106,7 +106,7 @@ class UnusableFile(click.ClickException):
 
 
 class LazyGroup(click.Group):
-    """A group that knows its commands from a table and imports the one that is used."""
+    """A group that knows its commands from a table and imports a command when it is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Every command, in the order of the table."""

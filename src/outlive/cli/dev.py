@@ -49,7 +49,7 @@ def dev(
 
     The store is --store, what OUTLIVE_STORE or outlive.toml name, or else a SQLite file beside APP: app.db for app.py.
 
-    Ctrl-C ends everything. Steps that run get a second to finish; those that need longer run again next time.
+    Ctrl-C ends everything. Steps that run get a second to finish; steps that need longer run again next time.
     """
     from outlive.dev.place import PlaceError, Places
     from outlive.dev.session import Session, Wanted

@@ -106,7 +106,7 @@ def file_named(name: str) -> Path | None:
 def load_apps(apps: tuple[str, ...], *documents: Path | None) -> None:
     """Import the programs that define the steps of a flow.
 
-    If none is named, those that lie beside a document which is run: `use: shop.reserve` means `shop.py` there.
+    If none is named, the programs beside a document which is run: `use: shop.reserve` means `shop.py` there.
     """
     from outlive.cli.app import load
 

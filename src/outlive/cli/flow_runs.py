@@ -235,7 +235,7 @@ def step(
 ) -> None:
     """Run one step of a flow with given data, here and now, in memory; print its result.
 
-    The step is called for real. Other steps are not: those that it refers to have the results in --steps.
+    The step is called for real. Other steps are not: the steps that it refers to have the results in --steps.
 
     Exit code 0: it has returned. 1: it has failed. 2: the command is wrong, or a result is missing.
     """

@@ -1,4 +1,4 @@
-"""`outlive runs`: find runs, see what they wait for and what they did, and help those that do not get on.
+"""`outlive runs`: find runs, see what they wait for and what they did, and help runs that do not get on.
 
 Exit codes are those of all commands; 3 says that a run which is followed is parked.
 """

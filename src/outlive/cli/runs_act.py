@@ -287,7 +287,7 @@ def _act_on_whole(choice: Choice, what: str, done: str, verb: Callable[[Engine],
 def cancel(choice: Choice, *, reason: str) -> None:
     """Ask runs to stop; durable when the command returns. Their `finally` blocks run, and sagas are rolled back.
 
-    By filters: those that have not ended.
+    By filters: runs that have not ended.
     """
     verb: Callable[[Engine, str], Awaitable[Any]] = lambda engine, run_id: engine.cancel(run_id, reason=reason)  # noqa: E731
     act = Act(verb, "asked to stop", (*OPEN, "parked"), False, "cancel", {"reason": reason})

@@ -328,7 +328,7 @@ async def work(engine: Engine, stop: Stop, *, metrics: tuple[str, int] | None = 
             return
         try:
             if engine._describer is not None:
-                await engine._describer.hurry()  # Those who see the next line start runs by name.
+                await engine._describer.hurry()  # Programs that see the next line start runs by name.
             click.echo(f"ready: {_described(engine)}")
             await stop.wait()
         finally:

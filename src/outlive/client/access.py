@@ -81,7 +81,7 @@ class Access:
         self.admission: Admission = admission or Unlimited()
         """Asked by every verb that starts runs."""
         self.find = Lookups(timed).find
-        """The run of an id, if there is one; those who ask at the same time ask together."""
+        """The run of an id, if there is one; callers that ask at the same time ask together."""
         self._looking = 0
         self.worker = worker
         self._process = os.getpid()

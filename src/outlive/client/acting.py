@@ -315,7 +315,7 @@ def own_bounds() -> Bounds:
 
 
 def own_tags(where: str, workflow: str, wanted: Mapping[str, str] | None) -> dict[str, str]:
-    """The tags of a run that is started: those that it is to have, and those that all runs of the principal have. Runs
+    """The tags of a run that is started: its own, and the tags that all runs of the principal have. Runs
     that the engine makes for itself have none.
 
     Raises:

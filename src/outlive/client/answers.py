@@ -1,6 +1,6 @@
 """The waiters for answers of runs.
 
-Answers that are given in this process are announced by its worker, and a process that gives one rings for those that
+Answers that are given in this process are announced by its worker, and a process that gives one rings for callers that
 wait elsewhere (`followers`). For all others polling is the truth, as for the ends of runs (`waiters`): often at first,
 as most answers come at once, and then as often as a worker asks.
 """

@@ -65,7 +65,7 @@ class Decider:
         request: str | None,
         nonce: int | None = None,
     ) -> Approval[Any]:
-        """Leave a decision, or get the one that was there.
+        """Leave a decision, or get an earlier one.
 
         With a nonce: for that tree, and for no other that has taken the id.
         """

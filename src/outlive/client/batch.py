@@ -40,7 +40,7 @@ T_co = TypeVar("T_co", bound="Placed", covariant=True)
 
 CHUNK_ITEMS_MAX = 256
 FAILURES_PAGE = 500
-"""Items that are read at once to find those that have failed."""
+"""Items that are read at once in a search for failed items."""
 _decode_rows = msgspec.json.Decoder(tuple[int, list[msgspec.Raw]]).decode
 
 
@@ -258,7 +258,7 @@ class Batch(ABC, Generic[R]):
     @abstractmethod
     async def retry_failed(self, *, id: str | None = None) -> Batch[R]:
         """Start another batch, when this one has ended: of its rows that have not succeeded, in their order, each with
-        all attempts again. Those that were never begun are among them. The code need not be in this process.
+        all attempts again. Items that were never begun are among them. The code need not be in this process.
 
         Args:
             id: of the other batch; the same id again is the same batch. Made up unless given.
@@ -300,7 +300,7 @@ class Batch(ABC, Generic[R]):
 
     @abstractmethod
     def items(self) -> AsyncIterator[BatchItem[R]]:
-        """Every item with its outcome, as they finish; those that have finished before come first.
+        """Every item with its outcome, as they finish; items that have finished before come first.
 
         Raises:
             RunFailedError: after the last one, if the batch failed, or was cancelled (`RunCancelledError`).

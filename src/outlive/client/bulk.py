@@ -1,4 +1,4 @@
-"""One verb for many runs: those that pass a filter, oldest first, at most so many at a time, and a preview before.
+"""One verb for many runs: the runs that pass a filter, oldest first, at most so many at a time, and a preview before.
 
 The verb is called for many of them side by side: stores write what comes together in one transaction, and workers that
 have to intervene do so for many runs at once.
@@ -63,7 +63,7 @@ async def for_each(
 ) -> list[RunOutcome]:
     """Do something to each of the runs that fit; one that refuses does not stop the others.
 
-    `statuses` are those that are meant when the caller names none; `is_for_trees` if the verb does it to the whole tree
+    `statuses` are meant when the caller names none; `is_for_trees` if the verb does it to the whole tree
     of a child.
 
     Raises:
@@ -120,7 +120,7 @@ async def side_by_side(items: Sequence[T], do: Callable[[T], Awaitable[R]]) -> A
 
 
 def acted_on(found: Iterable[AnyRun], *, is_for_trees: bool) -> list[AnyRun]:
-    """The runs that a verb is called for, of those that fit: no child whose root is one of them, because the verb
+    """The runs that a verb is called for, among the fitting ones: no child whose root is one of them, because the verb
     reaches it there; and of a verb that is for trees only one run of each."""
     # Earlier runs of an id, and chunks of a batch, are not meant.
     runs = [run for run in found if "~" not in run.root_id]

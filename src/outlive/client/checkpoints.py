@@ -1,8 +1,8 @@
 """Checkpoints for programs that keep their own state: append, load, clear, and nothing else.
 
-For those who bring a state machine, an agent or a loop of their own, and want only a place that does not lose what they
-wrote. The rules are those of Cano's checkpoint stores: a sequence number is taken once, rows come back in ascending
-order however they went in, and clearing one run leaves the others.
+For programs that bring a state machine, an agent or a loop of their own, and want only a place that does not lose what
+they wrote. The rules are those of Cano's checkpoint stores: a sequence number is taken once, rows come back in
+ascending order however they went in, and clearing one run leaves the others.
 
 An answer that is lost
 ----------------------

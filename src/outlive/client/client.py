@@ -438,7 +438,7 @@ class Client:
     async def cancel(
         self, run_id: str | None = None, *, reason: str = "", **filters: Unpack[TreeFilters]
     ) -> builtins.list[RunOutcome]:
-        """Ask a run, or those that fit, to stop. See `Engine.cancel`."""
+        """Ask a run, or the runs that fit, to stop. See `Engine.cancel`."""
         reason = _reason("engine.cancel", reason)
         if run_id is not None and not filters:
             await self._cancel(run_id, reason=reason)
@@ -545,7 +545,7 @@ class Client:
     async def retry(
         self, run_id: str | None = None, *, reason: str = "", **filters: Unpack[TreeFilters]
     ) -> builtins.list[RunOutcome]:
-        """Let a run that has ended, or those that fit, go on. See `Engine.retry`."""
+        """Let a run that has ended, or the runs that fit, go on. See `Engine.retry`."""
         where = "engine.retry"
         verb = partial(self._retrier.retry, reason=_reason(where, reason))
         if run_id is not None and not filters:

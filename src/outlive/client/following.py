@@ -1,4 +1,4 @@
-"""Reads along with the journal of a run: every event in its order, those that are there and those that come.
+"""Reads along with the journal of a run: every event in its order, from the existing ones on to the coming ones.
 
 A position is the place of an event in the journal, so a reader that was cut off goes on behind the last one that it
 has seen. When a run goes on as a new generation, its journal is a new one, and positions begin again.

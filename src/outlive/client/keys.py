@@ -105,7 +105,7 @@ class Keys:
         return NewKey(_shown(token.id, record, now_at), token.text)
 
     async def list(self) -> builtins.list[ApiKey]:
-        """All keys, also those that were revoked or have expired; the newest first."""
+        """All keys, also revoked and expired ones; the newest first."""
         store = self._access.store
         found: builtins.list[ApiKey] = []
         after = KEY_CELLS

@@ -61,7 +61,7 @@ class Lookups:
                 return
             failure = error
             if isinstance(error, StoreUnavailableError):
-                # Those who came meanwhile have waited for the store too.
+                # Callers that came meanwhile have waited for the store too.
                 asked, self._waiting = asked + self._waiting, []
         for run_id, answer in asked:
             if answer.done():

@@ -156,7 +156,7 @@ def _keep_or_put(data: bytes, held: bytes | None, _: int) -> tuple[bytes, None]:
 
 
 def _add_flows(data: bytes, held: bytes | None, _: int) -> tuple[bytes, None]:
-    """The flows of the library here, and those that are only there."""
+    """The flows of the library here, and flows that are only there."""
     return index_data({**index_in(data), **index_in(held)}), None
 
 

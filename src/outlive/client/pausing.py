@@ -2,7 +2,7 @@
 
 A run without an owner is parked at once, by compare-and-swap. The owner of one that moves gets a message, lets the
 steps that run end, and parks it. What is paused as a whole is written in a cell: workers leave such runs alone, and
-release those that they have when their steps have ended.
+release runs that they have when their steps have ended.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class Pauser:
         return pauses_in(await self._access.store.read_cell(CELL))
 
     async def pause_workflow(self, workflow: str, *, by: str, reason: str) -> None:
-        """Pause all runs of a workflow, those that are started later too."""
+        """Pause all runs of a workflow, later ones too."""
 
         def change(data: bytes | None, now_at: int) -> tuple[bytes, None]:
             pauses = pauses_in(data)

@@ -2,7 +2,7 @@
 
 A run that a live worker moves, and one that waits for a timer or for the world, is as it should be and is not listed.
 Four kinds are: parked runs, which wait for a person; damaged ones, whose rows cannot be read; interrupted ones, whose
-worker is gone and which wait for another; and those that are due while no live worker has their definition.
+worker is gone and which wait for another; and runs that are due while no live worker has their definition.
 """
 
 from __future__ import annotations

@@ -107,7 +107,7 @@ class RunTokens:
         return record if await self.is_of(record.run_id, record.nonce) else None
 
     async def is_of(self, run_id: str, nonce: int) -> bool:
-        """Whether a run is still the one that a token was made for."""
+        """Whether a token was made for this run, and not for an earlier one of the id."""
         try:
             return (await self._access.info(run_id)).nonce == nonce
         except RunNotFoundError:

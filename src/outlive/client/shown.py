@@ -68,7 +68,7 @@ class KnownSecrets:
         self.characters = 0
 
     def add(self, texts: set[str], position: int) -> None:
-        """These are in the journal up to a position, with those that were known."""
+        """These secrets are in the journal up to a position, with all that were known."""
         self.characters += sum(len(text) for text in texts - self.texts)
         self.texts |= texts
         self.position = max(self.position, position)

@@ -1,4 +1,4 @@
-"""The work under way in a run now: its steps, those that a program outside works on, and its replay.
+"""The work under way in a run now: its steps, the tasks of programs outside, and its replay.
 
 The worker of this process is asked directly. Of a run that another process moves, this reads what its worker has
 written beside its session, which is what has lasted for some seconds (`_runtime/reporter.py`).

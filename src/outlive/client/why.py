@@ -109,7 +109,7 @@ def is_stopped(root: Run) -> bool:
 
 
 def is_paused(root: Run) -> bool:
-    """Whether a person has paused a run: it has not failed in anything, and those who wait for it wait on."""
+    """Whether a person has paused a run: it has not failed in anything, and its callers wait on."""
     return root.status is RunStatus.PARKED and root.reason.startswith(PAUSED)
 
 

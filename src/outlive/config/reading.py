@@ -50,7 +50,7 @@ def read_settings(
     """The settings of a file, of the environment and of flags; a flag wins over a variable, and that over the file.
 
     Args:
-        file: which file, instead of the one that OUTLIVE_CONFIG names or the nearest one.
+        file: which file, instead of the file that OUTLIVE_CONFIG names or the nearest one.
         flags: what a command or a caller gives, by the names of the settings.
         checks: further checks of settings, by name: for what this room does not know.
         check_flows: what checks the table `[flows]`.

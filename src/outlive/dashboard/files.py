@@ -77,7 +77,7 @@ class DashboardPages:
         return text.replace(f'"{FOLDER}/', f'"{FOLDER}/{self.version}/').encode()
 
     def _imports_of_views(self, first: list[str]) -> dict[str, list[str]]:
-        """The imports of the module of each view, and theirs, without those that the page loads first."""
+        """The imports of the module of each view, and theirs, without modules that the page loads first."""
         views = VIEW.findall(self.sources["views.js"].decode())
         return {f"./{view}": [f"./{it}" for it in self.with_imports(view)[1:] if it not in first] for view in views}
 

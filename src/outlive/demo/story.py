@@ -92,7 +92,7 @@ class Story:
         self._death: Death | None = None
 
     async def play(self) -> Ledger:
-        """Everything at once: customers, the killer, and those who wait for their receipts."""
+        """Everything at once: customers, the killer, and customers that wait for their receipts."""
         began = time.monotonic()
         async with asyncio.TaskGroup() as group:
             show = group.create_task(self._keep_showing())

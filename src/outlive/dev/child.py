@@ -96,7 +96,7 @@ class Program:
 
 
 def _own_engine(app: str | None, module: ModuleType | None) -> list[str]:
-    """Say so if the program has an engine, which is not the one that works here."""
+    """Say so if the program has an engine, which is not the worker here."""
     names = [] if module is None else [name for name, it in vars(module).items() if isinstance(it, Engine)]
     note = (
         f"{app} has an Engine of its own; `outlive dev {app}:{names[0]}` uses that one and its store" if names else ""

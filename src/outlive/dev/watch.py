@@ -52,7 +52,7 @@ class Watch:
         self._state = self.look()
 
     def add(self, files: Iterable[str]) -> None:
-        """Watch these too; those that were not watched count as they are now."""
+        """Watch these too; files that were not watched count as they are now."""
         new = set(files) - self._files
         if new:
             self._files |= new

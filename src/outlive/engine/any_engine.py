@@ -253,7 +253,7 @@ class AnyEngine(RunVerbs, Protocol):
         Args:
             workflow: a workflow, with its arguments. Else the name of one that this program does not have, as for
                 `start_by_name`.
-            args: the arguments of the workflow; those that it takes by name are bound before: `workflow.bind(...)`.
+            args: the arguments of the workflow; arguments by name are bound before: `workflow.bind(...)`.
             version: of a workflow that is given by its name; the newest unless given.
             id: the same id again is the same run; made up unless given.
             on_conflict: when the id is taken: `attach` gives that run (if it is one of this workflow), `attach_open`
@@ -428,7 +428,7 @@ class AnyEngine(RunVerbs, Protocol):
         worker has taken up yet ends at once, and its code never runs. Asking twice is asking once.
 
         Args:
-            filters: instead of an id, which runs: see `retry`; those that have not ended unless `status` says so.
+            filters: instead of an id, which runs: see `retry`; open runs unless `status` says so.
 
         Raises:
             RunNotFoundError, RunFinishedError.
@@ -446,9 +446,9 @@ class AnyEngine(RunVerbs, Protocol):
     ) -> builtins.list[RunOutcome]:
         """Let a run with its tree, all runs of a workflow, or everything begin nothing more; durable when this returns.
 
-        Steps that run end, and their results are kept. No step begins, no timer fires, signals are buffered, and those
-        who wait for the result wait on. A run of a paused workflow may be started, and waits. Workers of
-        other processes are rung for the pause of a workflow, and know of it within their `poll_seconds` at the latest.
+        Steps that run end, and their results are kept. No step begins, no timer fires, signals are buffered, and
+        callers wait on for the result. A run of a paused workflow may be started, and waits. Workers of other processes
+        are rung for the pause of a workflow, and know of it within their `poll_seconds` at the latest.
 
         Args:
             workflow: its name; runs of it inside the trees of others are not paused.
@@ -571,8 +571,8 @@ class AnyEngine(RunVerbs, Protocol):
     ) -> Purge:
         """Delete runs that have ended, with their children, their history and everything else of them; for good.
 
-        A run that an open run needs stays: the one that started it detached, one that it started so, one that waits for
-        it. The ids of deleted runs are free: a start with one of them starts a new run.
+        A run that an open run needs stays: its starter if it was started detached, a run that it started so, a run that
+        waits for it. The ids of deleted runs are free: a start with one of them starts a new run.
 
         Args:
             older_than: only runs that ended so long ago; an hour unless given. A shorter time is for runs of which you

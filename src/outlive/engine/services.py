@@ -56,7 +56,7 @@ async def declare_code(
     """Let the store know the triggers and the schedules that the code of this worker declares.
 
     Args:
-        queues: those that the worker takes runs from; a name that the store does not know is logged.
+        queues: the queues that the worker takes runs from; a name that the store does not know is logged.
         schedules: whether its schedules are declared.
     """
     registry = environment.registry

@@ -1,4 +1,4 @@
-"""Every class of ours by its name, for answers of a server: also those that programs do not name."""
+"""Every class of ours by its name, for answers of a server: also classes that programs do not name."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ class AddressRefusedError(OutsideError):
 
 
 class HostRefusedError(OutsideError):
-    """A host that is not among those that the settings list (`only_hosts`)."""
+    """The settings do not list this host (`only_hosts`)."""
 
     def __init__(self, host: str) -> None:
         self.host = host

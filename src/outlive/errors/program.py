@@ -245,7 +245,7 @@ class EngineForkedError(MisuseError):
 
 
 class OtherLoopError(MisuseError):
-    """An async verb was used on another event loop than the one that entered the engine."""
+    """An async verb was used on another event loop than that of the engine."""
 
     def __init__(self, where: str) -> None:
         self.where = where

@@ -216,7 +216,7 @@ class FormatTooNewError(DamagedError):
 
 
 class HistoryFormatError(DamagedError):
-    """A file is not an exported history, or not the one that was written."""
+    """A file is not an exported history, or was changed since it was written."""
 
     def __init__(self, source: str, line: int, reason: str) -> None:
         self.source, self.line, self.reason = source, line, reason

@@ -2,7 +2,7 @@
 
 A connection rests while no request of it is under way: before its first request has arrived, and between two of them.
 One that rests for too long is closed, so that the head of a request has a limit of time too. When there are too many,
-the sender with the most connections loses the one that has rested longest.
+the sender with the most connections loses its connection that has rested longest.
 
 uvicorn has no setting for this. The event loop makes each connection, and ASGI says when a request begins and ends, so
 this uses the protocols of asyncio and the messages of ASGI, and nothing of uvicorn.

@@ -82,8 +82,8 @@ class Gate:
             raise _other_site("Sec-Fetch-Site")
 
     async def principal(self, request: Request, operation: Operation | None) -> Principal:
-        """The principal of a request; also for a path that does not exist, so that only those who may ask learn what
-        exists.
+        """The principal of a request; also for a path that does not exist, so that only a principal that may ask learns
+        what exists.
 
         Raises:
             Problem: that is not known.

@@ -10,7 +10,7 @@ from outlive._model.limit import EMPTY, Level, TokenBucket
 from outlive.http.principal import sender_of
 
 COUNTED_MAX = 10_000
-"""How many senders are counted at a time; those that have not asked for the longest time are forgotten."""
+"""How many senders are counted at a time; the senders that have not asked for the longest time are forgotten."""
 WRONG_KEYS = TokenBucket(rate=1, burst=20)
 """How many wrong keys one address may try, or one network of IPv6, which has all addresses that it wants."""
 _MICROSECONDS = 1_000_000

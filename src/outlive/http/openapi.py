@@ -181,7 +181,7 @@ def _problem(description: str) -> dict[str, Any]:
 
 
 def _with_parts(kinds: Iterable[Any]) -> set[Any]:
-    """Structs, and those that they are made of."""
+    """Structs, and the structs that they are made of."""
     found: set[Any] = set()
     left = list(kinds)
     while left:
@@ -250,7 +250,7 @@ def _require_all(schema: dict[str, Any]) -> None:
 
 @cache
 def _said_of(kind: Any) -> dict[str, str]:
-    """The strings below the fields of a struct, and of those that it derives from."""
+    """The strings below the fields of a struct, and of its bases."""
     found: dict[str, str] = {}
     for each in reversed(kind.__mro__):
         if not is_struct(each) or each is msgspec.Struct:

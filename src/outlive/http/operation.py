@@ -140,9 +140,8 @@ class Call:
         return self.engine.view
 
     def run_headers(self, headers: dict[str, str] | None) -> dict[str, str]:
-        """The headers of a run that this request starts: those that it wants, those that say which tenant its key is
-        for, and the trace of the request if they name none. A request whose trace cannot be read starts a run without
-        one.
+        """The headers of a run that this request starts: its own, the headers that say which tenant its key is for, and
+        the trace of the request if they name none. A request whose trace cannot be read starts a run without one.
 
         Raises:
             InvalidArgumentError: it names another tenant.
@@ -194,7 +193,7 @@ class Operation:
     media: str
     """The type of the answer's body."""
     raises: tuple[type[Exception], ...]
-    """The errors of ours that its caller may have to deal with, besides those that any operation may give, and
+    """The errors of ours that its caller may have to deal with, besides errors that any operation may give, and
     `InvalidArgumentError`, which any may give that is given something."""
     waits: bool
     """Whether its caller may have to wait for it, and may have gone by then."""

@@ -129,7 +129,7 @@ def _shown(error: msgspec.ValidationError, kind: Any) -> str:
 
 
 def _flat(kinds: Iterable[Any]) -> Iterator[Any]:
-    """Types, and those that they are made of."""
+    """Types, and the types that they are made of."""
     for kind in kinds:
         yield kind
         if get_origin(kind) is not Literal:

@@ -3,7 +3,7 @@ other value packed by LangGraph's serializer.
 
 A packed value names the class that it is decoded to. By itself LangGraph's serializer imports whatever is named and
 calls it, functions too; and an operator may set the result of a node (`fork`, `skip`). So only these classes are
-decoded: those that LangGraph lists as safe, and those that the program has named, by the state of its graph or by
+decoded: classes that LangGraph lists as safe, and classes that the program has named, by the state of its graph or by
 `types=`. A node that returns another one fails, so that the program hears of it before a replay does.
 """
 
@@ -33,7 +33,7 @@ class GraphValues:
     """Writes the values of a graph as JSON, and reads them back.
 
     Args:
-        types: the classes that packed values may name, besides those that LangGraph lists as safe.
+        types: the classes that packed values may name, besides the classes that LangGraph lists as safe.
     """
 
     def __init__(self, types: Iterable[type]) -> None:

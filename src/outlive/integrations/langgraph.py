@@ -307,7 +307,7 @@ class Saver(BaseCheckpointSaver[str]):
         self._loop = asyncio._get_running_loop()
 
     async def aput(self, config: Any, checkpoint: Any, metadata: Any, new_versions: Any) -> Any:
-        """Keep a checkpoint: of its values those that changed."""
+        """Keep a checkpoint: only its changed values."""
         values = checkpoint["channel_values"]
         changed = {channel: values[channel] for channel in new_versions if channel in values}
         place = _place_of(config)

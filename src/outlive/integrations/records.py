@@ -1,8 +1,8 @@
 """Rows that frameworks keep under a key of theirs (a thread, a conversation), on the checkpoints of a store.
 
 Rows are appended and never changed, so two processes that write at once lose nothing: each number is taken once, and
-the one that comes second takes the next. A row that is written in a step has the idempotency key of that step. An
-attempt that runs again because a crash hid the answer of the first finds the row and writes none.
+the second writer takes the next. A row that is written in a step has the idempotency key of that step. An attempt that
+runs again because a crash hid the answer of the first finds the row and writes none.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The table of all metrics: the name of each, its kind, what it says, and how it is read.
 
 It is the source of what is exposed, and of what the documentation, the dashboard and the alert rules may name (tests
-compare). Those whose source is the store are the same on every worker; see `figures`. Labels are names of workflows,
+compare). Metrics whose source is the store are the same on every worker; see `figures`. Labels are names of workflows,
 steps and queues, statuses and outcomes: few, whatever the number of runs.
 """
 

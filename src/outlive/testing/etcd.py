@@ -4,7 +4,7 @@ Theory
 ------
 * Every node runs in the foreground as a direct child, on free ports of the loopback address and in a folder of its own.
   Nothing outlives the thread that started it, and many clusters can run side by side.
-* The program is the one that `OUTLIVE_ETCD` names, else the `etcd` of the PATH.
+* The program is named by `OUTLIVE_ETCD`, else it is the `etcd` of the PATH.
 * `kill` is SIGKILL: what etcd has confirmed is on its disk, and a restart finds it. `pause` is SIGSTOP: the node takes
   connections, because the system does, and answers nothing.
 * Beats and elections are twice as fast as etcd's own, so that a lost leader costs a test half a second or so and a

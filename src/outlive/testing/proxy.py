@@ -4,7 +4,7 @@ It stands between a store and a PostgreSQL server and understands just enough of
 ends: a client closes every request with a Sync or sends it as a simple Query, and the server closes every answer with
 ReadyForQuery. `cut_request(n)` counts requests over all connections and cuts at the n-th of them, either before it
 reaches the server (nothing happened) or after the server has done it and before the client hears of it (the outcome is
-unknown). `cut_commit(n)` counts only those that commit something, by the text of their statement.
+unknown). `cut_commit(n)` counts only statements that commit something, by the text of their statement.
 `go_down` refuses every connection; `go_deaf` accepts everything and holds it back; `lead_to` is what an address does
 that was moved to another server.
 

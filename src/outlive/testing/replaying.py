@@ -66,7 +66,7 @@ def replay(
 
     Args:
         histories: a path or a pattern, or several of them. One that matches no file is an error.
-        workflows: those that the histories are of. Others that they call are found by name, if they are imported.
+        workflows: the workflows of the histories. Others that they call are found by name, if they are imported.
         codecs: the payload codecs of the engine that wrote them.
 
     Raises:

@@ -34,7 +34,7 @@ SKIPS_MAX = 100_000
 
 
 class Skipper:
-    """Moves the clock for those who wait."""
+    """Moves the clock for waiting code."""
 
     def __init__(self, clock: SkipClock, *, patience_seconds: float) -> None:
         self._clock = clock
@@ -117,7 +117,7 @@ class Skipper:
             self._clock.skip_to(at)
         raise StandstillError(f"time was skipped {SKIPS_MAX} times, to {self._clock.today()}, and more is due")
 
-    # -- Skipping for those who wait -------------------------------------------------------------------------
+    # -- Skipping for waiting code -------------------------------------------------------------------------
 
     @contextmanager
     def waiting(self, timeout_seconds: float | None) -> Iterator[asyncio.Future[None]]:

@@ -491,7 +491,7 @@ def circles(graph: Mapping[str, set[str]]) -> Iterator[list[str]]:
         try:
             TopologicalSorter(left).prepare()
         except CycleError as error:
-            # It names each before the one that needs it; the first is named again at the end.
+            # It names each step before a step that needs it; the first is named again at the end.
             circle = list(reversed(error.args[1][1:]))
             yield circle
             left[circle[0]].discard(circle[1] if len(circle) > 1 else circle[0])

@@ -143,7 +143,7 @@ class _Drive:
                 was_cancelled = True
         for task in self._running:
             if not task.cancelled():
-                task.exception()  # Looked at: the first failure is the one that counts.
+                task.exception()  # Looked at: the first failure counts.
         if was_cancelled:
             raise asyncio.CancelledError
 
@@ -273,7 +273,7 @@ def driver_of(
 ) -> Callable[..., Coroutine[Any, Any, Any]]:
     """The function of a flow's workflow; `begin` gives the plan and the scope of a run with these arguments."""
 
-    # The names are those that users give by name. `step` is given by a flow that has one of its steps in a queue, and
+    # Users give these names. `step` is given by a flow that has one of its steps in a queue, and
     # `may` by the code that has checked the others.
     async def drive(
         input: Any = None,

@@ -1,8 +1,8 @@
 """`Flow`: a workflow whose function interprets a document.
 
 A run is pinned to the document that it started with, by the mechanism that pins runs to code: the version of the
-workflow is the hash of the document. Loading a changed document defines another version beside the first one, and makes
-it the one that is meant by the name.
+workflow is the hash of the document. Loading a changed document defines another version beside the first one, and the
+name means this version from then on.
 """
 
 from __future__ import annotations
@@ -191,7 +191,7 @@ class FlowSignature(Signature):
         """See `Signature`.
 
         Raises:
-            FlowInputError: the input or a variable does not fit its schema, or the one who gives it may not.
+            FlowInputError: the input or a variable does not fit its schema, or its giver may not give it.
             FlowError: an override does not fit the document.
         """
         self.check(args, kwargs)

@@ -101,7 +101,7 @@ def schema_problems(
 ) -> Iterator[Problem]:
     """The problems of a schema itself. A property may say `required: false`, or be just the name of a type.
 
-    `looks` are those that a whole document may take; each schema is looked at once.
+    `looks` counts the looks that a whole document may take; each schema is looked at once.
     """
     left = looks or Looks()
     try:
@@ -211,7 +211,7 @@ def _problem(path: Path, message: str, suggestion: str = "") -> Problem:
 def filled(schema: Schema, value: Any, path: Path = (), *, looks: Looks | None = None) -> tuple[Any, list[Problem]]:
     """A value with the defaults of its schema filled in, and what is wrong with it: the first mistakes of many.
 
-    `looks` are those that this value shares with others.
+    `looks` counts the looks that this value shares with others.
     """
     problems = _Problems(looks or Looks())
     try:

@@ -68,7 +68,7 @@ def _mocked(own: FlowStep, mock: Mock) -> FlowStep:
 
 
 def one_step(document: Document, id: str, results: Mapping[str, Any], arguments: Any = None) -> Document:
-    """A document with one step of another one, and with the results of those that it refers to.
+    """A document with one step of another one, and with the results of the steps that it refers to.
 
     Args:
         arguments: what it is called with, in the place of what the document says.

@@ -99,7 +99,7 @@ def _text(text: str) -> str:
 
 
 def lines(nodes: Sequence[Node], views: Views | None = None) -> list[str]:
-    """The flow as lines: a step under those that it waits for, with what it calls, and with its state in a run."""
+    """The flow as lines: a step under the steps that it waits for, with what it calls, and with its state in a run."""
     names = ["  " * node.depth + node.id for node in nodes]
     wide, wide_use = max(map(len, names)), max(len(node.use) for node in nodes)
     found = []

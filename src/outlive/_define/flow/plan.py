@@ -99,7 +99,7 @@ class Plan:
     """A document as its driver sees it."""
 
     def __init__(self, document: Document, *, path: tuple[str, ...] = (), apart: Collection[str] = ()) -> None:
-        """`path`: the steps that it is the body of. `apart`: those whose limit is shared with no other flow."""
+        """`path`: the steps that it is the body of. `apart`: the steps whose limit is shared with no other flow."""
         self.document = document
         self._apart = apart
         self._path = path
@@ -107,7 +107,7 @@ class Plan:
         self.all_steps = planned = {
             id: self._plan(place, id, step) for place, (id, step) in enumerate(document.steps.items())
         }
-        """All steps, also those that do not run: for pictures."""
+        """All steps, also steps that do not run: for pictures."""
         wanted = self._wanted(planned)
         self.steps = {id: step for id, step in planned.items() if id in wanted}
         """The steps that may run."""

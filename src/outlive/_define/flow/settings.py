@@ -293,7 +293,7 @@ def _holds(condition: Condition, given: Any) -> bool:
 
 
 def load(path: Path, *, profile: str | None = None) -> Settings:
-    """The settings of a file, with a profile on top: the one that is named, or the one that the file names.
+    """The settings of a file, with a profile on top: the named profile, or the one in the file.
 
     Raises:
         SettingsError: it cannot be read, or something in it is not known or cannot work; it names the file and the key.

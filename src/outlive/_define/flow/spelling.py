@@ -1,7 +1,7 @@
 """Which known name was meant by an unknown one.
 
-A document may have thousands of unknown names and thousands of known ones, so each is held against a few only: those
-that begin or end alike, and those with one letter less.
+A document may have thousands of unknown names and thousands of known ones, so each is held against a few only: names
+that begin or end alike, and names with one letter less.
 """
 
 from __future__ import annotations

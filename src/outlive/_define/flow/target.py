@@ -207,7 +207,7 @@ class FlowTarget:
 
 
 def workflow_meant(execution: Execution, call: str, name: str) -> WorkflowSpec:
-    """The workflow that a call means which names no version: in a replay the one that it meant the first time, else the
+    """The workflow of a call that names no version: in a replay the version that it meant the first time, else the
     current one, by the registry of the engine, which has the flows of the library in its store too.
 
     Raises:

@@ -156,7 +156,7 @@ class CommitRetry:
 async def find_outcome(store: Store, change: Change) -> tuple[Outcome, int] | None:
     """The outcome of a change whose commit was never answered; None if it was not written.
 
-    The rows of the change are compared with those that have their seqs in the journal: no other writer has equal ones,
+    The rows of the change are compared with the rows of these seqs in the journal: no other writer has equal ones,
     because a row is sealed with the nonce of its tree, and says who made it and when. A change that forgets leaves only
     its rows from the snapshot on.
     """

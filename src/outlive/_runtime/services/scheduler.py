@@ -27,7 +27,7 @@ SCHEDULES_AT_ONCE = 500
 that have started already, which take their turns on the same event loop, do not hold up the others for long."""
 BATCHES_MAX = 100
 LOOK_SECONDS = 5.0
-"""How often a worker looks for schedules of which it does not know: those that other processes have made."""
+"""How often a worker looks for schedules that other processes have made."""
 FIRST_LOOK_SECONDS = 1.0
 """When it looks first, if its own code has no schedules: not before it has begun with its work."""
 CONFLICT_SECONDS = 0.1

@@ -398,8 +398,8 @@ class Claimer:
                 break
 
     async def _bring_ends(self) -> None:
-        """Have the ends of other trees sent to the trees that wait for them, and send those that will not be: of runs
-        that have ended, and of runs that cannot be waited for."""
+        """Have the ends of other trees sent to the trees that wait for them, and send the ends that no worker will
+        send: of runs that have ended, and of runs that cannot be waited for."""
         while self._requests.lookups:
             # Taken off the list only when the store has answered: if it is away, the claimer asks again.
             live, waits = self._requests.lookups[0]
@@ -458,7 +458,7 @@ class Claimer:
         return mail
 
     async def _complete_damaged(self, mail: Mapping[int, list[Inbound]]) -> dict[int, list[Inbound]]:
-        """Messages by journal, with what can still be known of those whose rows are damaged.
+        """Messages by journal, with the readable parts of damaged rows.
 
         The key of a message says its kind and, if it is about the end of a run, which run; the row of that run says how
         it ended. Such a message comes once: if it were lost, the tree that it is for would wait for ever.

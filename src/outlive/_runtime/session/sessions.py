@@ -177,13 +177,13 @@ class WorkerSessions:
         self._claimer.start()
 
     def _newest(self, read: Pauses) -> Pauses:
-        """The current pauses: those that were read when this session began, or those of a client of this process
-        since."""
+        """The current pauses: as they were read when this session began, or as a client of this process has changed
+        them since."""
         return read if self._pauses is None else self._pauses
 
     def _listed(self, definitions: list[str]) -> tuple[str, ...]:
-        """The definitions that people and other programs see: those that this worker can run, and those for which it
-        lacks something."""
+        """The definitions that people and other programs see: definitions that this worker can run, and definitions for
+        which it lacks something."""
         lacking = self._environment.registry.lacking()
         # A request of an operator has no queue.
         own = (name for name in definitions if self._takes_unqueued or not name.startswith(OF_RUN))
@@ -207,7 +207,7 @@ class WorkerSessions:
         worker = self._worker
         if worker is None or not worker.room or f"{event.workflow}@{event.version}" not in self._definitions:
             return False
-        # A worker that takes from queues in an order would pass over those who are in line in another one.
+        # A worker that takes from queues in an order would pass over runs that are in line in another one.
         can_take = event.queue in self._requests.open_queues if event.queue else self._takes_unqueued
         if event.start_at or not can_take or (event.queue and self._options.queues is not None):
             return False  # Only a claim says when it is its turn.
@@ -348,7 +348,7 @@ class WorkerSessions:
 
     @property
     def steps_running(self) -> int:
-        """Attempts that run now, also those whose outcome no run waits for."""
+        """Attempts that run now, also attempts whose outcome no run waits for."""
         return 0 if self._worker is None else self._worker.steps_running
 
     @property

@@ -240,7 +240,7 @@ class Worker:
         self.settle(live)
 
     def _look_up_old_waits(self, live: LiveTree) -> None:
-        """See to the ends that a tree waited for before it was replayed. Those that it waits for since then follow when
+        """See to the ends that a tree waited for before it was replayed. Ends that it waits for since then follow when
         its draft is durable: the draft may start the very run."""
         new = [*(live.draft.lookups if live.draft is not None else ()), *live.todo]
         waits = [wait.command for wait in live.execution.end_waits.values() if wait.command not in new]

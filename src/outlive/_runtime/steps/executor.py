@@ -164,7 +164,8 @@ class Executor:
         live.attempts.clear()
 
     def withdraw_waiting(self, live: LiveTree) -> list[RunStep]:
-        """Cancel the attempts of a tree that wait for a slot or at the gate, and not those that run; which ones."""
+        """Cancel the attempts of a tree that wait for a slot or at the gate, and not the attempts that run; returns
+        which ones."""
         waiting = [attempt.command for attempt in live.attempts.values() if attempt.task is None]
         for command in waiting:
             self.cancel(live, command.run, command.call)

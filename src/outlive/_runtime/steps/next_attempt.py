@@ -54,7 +54,7 @@ def next_attempt(
 
 
 def _delay(retry: Retry, error: BaseException, command: RunStep, spread: float) -> tuple[float, str]:
-    """Seconds until the next attempt, and a note if they are not those that were asked for."""
+    """Seconds until the next attempt, and a note if it asked for another delay."""
     usual = retry.delay_seconds(command.attempt, spread)
     named: Any = None
     whose = "Retry.delay returned"

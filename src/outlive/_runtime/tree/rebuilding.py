@@ -183,7 +183,7 @@ def consume_requests(live: LiveTree, mail: list[Inbound]) -> None:
 
 def _skip(live: LiveTree, skips: list[Skip], requests: list[Inbound]) -> None:
     """Give steps in flight the outcomes that a person asked for, before anything else happens: the requests are about
-    the steps that are in flight now, not about those that follow."""
+    the steps that are in flight now, not about later steps."""
     for skip in skips:
         if (skip.command.run, skip.command.call) in live.execution.calls:
             live.happen(skip.event(live.pack, at=live.clock.now()))

@@ -120,7 +120,7 @@ class MemoryStore(MemoryDeletion, MemoryAudit, MemoryCheckpoints):
         return Outcome.COMMITTED, tree.journal
 
     def _send_ends(self, change: Change) -> None:
-        """Send the end of a tree to those who watch it."""
+        """Send the end of a tree to its watchers."""
         for run in change.runs:
             if run.number == 0 and has_final_end(run):
                 for watch in self._state.watches.pop(run.id, {}).values():

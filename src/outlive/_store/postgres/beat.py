@@ -94,7 +94,7 @@ class PostgresBeat:
         if thread is None:
             return
         assert self._loop is not None
-        # Python ends the threads of pools before those that use them: then no thread is left to close it.
+        # Python ends the threads of pools before the threads that use them: then no thread is left to close it.
         with suppress(RuntimeError):
             thread.submit(_run, self._loop, self._close)
             thread.submit(self._loop.close)

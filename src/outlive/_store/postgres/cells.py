@@ -76,7 +76,7 @@ async def read_cell(session: Session, name: str) -> bytes | None:
 
 
 async def list_cells(session: Session, after: str | None, limit: int) -> list[str]:
-    """The names of those that were written."""
+    """The names of cells that were written."""
     rows = await session.fetch("list_cells", None if after is None else to_text(after), limit)
     return [from_text(name) for (name,) in rows]
 
@@ -109,7 +109,7 @@ async def _change_locked(session: Session, calls: list[CellCall], rows: list[Any
     changed = {name: after[name] for name in before if after[name] != before[name] and after[name] is not None}
     if changed:
         await session.fetch("put_cells", list(changed), list(changed.values()))
-    # Also those that were only made to be locked.
+    # Cells that hold nothing now, and cells that were only made to be locked.
     if empty := [name for name in before if after[name] is None]:
         await session.fetch("delete_cells", empty)
     if actions:

@@ -167,7 +167,7 @@ async def _find_stale(session: Session, changes: Sequence[Change]) -> list[int]:
 
 
 async def find_tails(session: Session, journals: set[int]) -> dict[int, tuple[int, int]]:
-    """Where these journals end, each as a seq and a checksum; those that nothing can follow are left out."""
+    """Where these journals end, each as a seq and a checksum; journals that nothing can follow are left out."""
     rows = await session.fetch("find_tails", sorted(journals))
     return {journal: (seq, crc) for journal, seq, is_last, crc in rows if not is_last}
 

@@ -32,7 +32,7 @@ LOCK_SECONDS = 10.0
 PATIENCE_SECONDS = STATEMENT_SECONDS + 5
 HURRIED = "BEGIN; SET LOCAL idle_in_transaction_session_timeout = 1000"
 """Begins a transaction of a few short statements that others wait for. The server ends it if this process stands still
-in the middle of it: a queue, or a limit, must not stand still with one of those that use it."""
+in the middle of it: a queue, or a limit, must not stand still with one of its users."""
 
 _SETTINGS = {
     "application_name": "outlive",

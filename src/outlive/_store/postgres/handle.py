@@ -1,4 +1,4 @@
-"""The handle with which a step writes: the verbs of an asyncpg connection, without those that end a transaction.
+"""The handle with which a step writes: the verbs of an asyncpg connection, without verbs that end a transaction.
 
 A statement that fails raises what the driver raises, and that is the step's own error. But if the session is gone, the
 step is not to blame: then it gets `StoreUnavailableError`, and is called again when the store is back.

@@ -7,10 +7,10 @@ While the server is away, all callers wait a little longer before each try (up t
 server that is starting is not met by a storm.
 
 A connection costs the server more than most verbs: a process of its own, which plans every statement once more. So a
-pool with `patience` makes another one only if none of those that it has, or is making, comes free meanwhile.
+pool with `patience` makes another one only if no connection that it has, or is making, comes free meanwhile.
 
-A server may have no connection left for us. Then a caller waits for one of those that its pool has; if
-it has none, the other pools close what they can spare. A few connections are enough to get everything done.
+A server may have no connection left for us. Then a caller waits for a connection of its pool; if the pool has none, the
+other pools close what they can spare. A few connections are enough to get everything done.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ Verb = Callable[..., Coroutine[Any, Any, T]]
 class Pool:
     """A few sessions, taken in turn; a caller that finds none free waits.
 
-    Of those that are free `kept` stay open, even if another pool has none. A caller waits `patience` seconds for one
-    of those that others have before it makes another.
+    `kept` free sessions stay open, even if another pool has none. A caller waits `patience` seconds for a session in
+    use before it makes another.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class Pool:
         self._slots = asyncio.Semaphore(size)
         self._connecting = 0
         self._hoping: deque[asyncio.Future[Session]] = deque()
-        """Callers that wait for one of those that others have, the first first."""
+        """Callers that wait for a session in use, the first first."""
         self._pause = BACKOFF_FIRST_SECONDS
         self._not_before = 0.0
         self._is_closed = False
@@ -97,7 +97,7 @@ class Pool:
                     self._slots.release()
                     raise
                 if self.pids:
-                    # Those who have them give them back; the pool is smaller by this slot for a while.
+                    # Their users give them back; the pool is smaller by this slot for a while.
                     asyncio.get_running_loop().call_later(BACKOFF_MAX_SECONDS, self._slots.release)
                     continue
                 self._slots.release()

@@ -82,7 +82,7 @@ class QueueClaim:
     async def run(
         self, data: bytes | None, due_outside: list[int], free: list[WakeUp], orphans: list[WakeUp]
     ) -> Claims:
-        """Let those get in line that are due, take over those with a slot, and then those that are first in line."""
+        """Let due runs get in line, take over runs with a slot, and then the first runs in line."""
         session, state = self._session, self._wanted.state_of(self._name, data)
         if due_outside:
             moved = await session.fetch("move_into_line", due_outside, self._now)

@@ -65,7 +65,7 @@ async def request_message(connection: Any, mail: Mail, *, schema: str, channel: 
 
 
 async def find_runs(session: Session, run_ids: Sequence[str], writing: Writing) -> dict[str, Run]:
-    """Runs by id, also those that were only asked for."""
+    """Runs by id, also runs that were only asked for."""
     found = await read.find_runs(session, run_ids)
     if missing := [run_id for run_id in run_ids if run_id not in found]:
         await start_requested(session, writing, missing)
@@ -75,13 +75,13 @@ async def find_runs(session: Session, run_ids: Sequence[str], writing: Writing) 
 
 
 async def list_runs(session: Session, search: Search, writing: Writing) -> list[Run]:
-    """Runs that pass a filter, also those that were only asked for."""
+    """Runs that pass a filter, also runs that were only asked for."""
     await _start_all(session, writing)
     return await read.list_runs(session, search)
 
 
 async def count_runs(session: Session, search: Search, writing: Writing) -> int:
-    """How many runs pass a filter, also of those that were only asked for."""
+    """How many runs pass a filter; runs that were only asked for count too."""
     await _start_all(session, writing)
     return await read.count_runs(session, search)
 

@@ -345,7 +345,7 @@ class PostgresStore:
 
     async def clear_checkpoints(self, run_id: str) -> None:
         """See `CheckpointTable`."""
-        # Of those whose callers have given up: they came before, and must not write what is then never cleared.
+        # Verbs whose callers have given up: they came before, and must not write what is then never cleared.
         if before := [appending for appending, of in self._appending.items() if of == run_id]:
             await asyncio.wait(before)
         await self._write(checkpoints.clear_checkpoints, run_id)

@@ -36,7 +36,7 @@ def to_lines(journal: int, said: StreamLines) -> dict[str, Any]:
 async def append_streams(
     session: Session, appends: Sequence[StreamAppend], limits: StreamLimits, channel: str | None
 ) -> list[Appended]:
-    """Append, and tell those who follow the trees."""
+    """Append, and ring for the readers of the trees."""
     values = [to_lines(it.journal, it.said) | {"epoch": it.epoch, "mark": it.mark} for it in appends]
     ((answers,),) = await session.fetch("append_streams", to_json(values), list(limits), channel)
     return [Appended(answer) for answer in answers]

@@ -1,4 +1,4 @@
-"""Making trees a worker's: they are locked, passing over those that others have locked, and `RunClaimed` is written."""
+"""Making trees a worker's: they are locked, passing over trees that others have locked, and `RunClaimed` is written."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ async def watch_ends(session: Session, watches: Sequence[Watch], writing: Writin
     columns = [list(map(to_text, column)) for column in zip(*((*key, it.key) for key, it in last.items()), strict=True)]
     wanted = [watch.run_id for watch in watches]
     while True:
-        # First those that were only asked for: what does not exist cannot be locked.
+        # First runs that were only asked for: what does not exist cannot be locked.
         await find_runs(session, wanted, writing)
         kept = {row[0] for row in await retry_deadlocks(lambda: session.fetch("put_watches", *columns))}
         runs = await find_runs(session, wanted, writing)

@@ -31,7 +31,7 @@ def read_cell(session: Session, name: str) -> bytes | None:
 
 
 def list_cells(session: Session, argument: tuple[str | None, int]) -> list[str]:
-    """The names of those that were written."""
+    """The names of cells that were written."""
     rows: list[Any] = session.execute("list_cells", *argument).fetchall()
     return [name for (name,) in rows]
 

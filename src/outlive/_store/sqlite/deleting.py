@@ -1,7 +1,8 @@
 """Trees and blobs that are needed no longer. What each verb promises is written in `outlive._store.deleting`.
 
-Deleted rows leave free pages, which later rows fill. A file that was made with incremental vacuum gives back those that
-are too many, a few at a time: each page that is given back from the end of the file may mean that another one moves.
+Deleted rows leave free pages, which later rows fill. A file that was made with incremental vacuum gives back
+superfluous pages, a few at a time: each page that is given back from the end of the file may mean that another one
+moves.
 """
 
 from __future__ import annotations

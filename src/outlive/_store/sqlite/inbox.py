@@ -1,4 +1,4 @@
-"""Putting messages into the inbox, and answering those that become no events."""
+"""Putting messages into the inbox, and answering messages that become no events."""
 
 from __future__ import annotations
 

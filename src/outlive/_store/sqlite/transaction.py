@@ -126,7 +126,7 @@ class SqliteTransaction:
         return request
 
     def close(self, reason: str) -> None:
-        """From now on every call fails with the reason; so do those that came too late to be served."""
+        """From now on every call fails with the reason; so do calls that came too late to be served."""
         with self._lock:
             self._over = self._over or reason
         while not self.requests.empty():

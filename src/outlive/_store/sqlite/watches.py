@@ -23,7 +23,7 @@ def _watch_ends(session: Session, watches: Sequence[Watch]) -> dict[str, Run]:
 
 
 def send_ends(session: Session, ended: Mapping[str, Run]) -> None:
-    """Send the ends of these runs, given by id, to those who watch them."""
+    """Send the ends of these runs, given by id, to their watchers."""
     rows = session.execute("take_watches", to_json(list(ended)))
     watches = [Watch(run_id=str(run_id), watcher=str(watcher), key=str(key)) for run_id, watcher, key in rows]
     if watches:

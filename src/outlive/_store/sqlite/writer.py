@@ -88,7 +88,7 @@ class Writer(StoreThread):
         self._waiting: deque[Job] = deque()
 
     def work(self, jobs: list[Job]) -> None:
-        """Do all at once; then those that keep the thread for themselves, one after the other."""
+        """Do all at once; then the verbs that keep the thread for themselves, one after the other."""
         self._waiting += [job for job in jobs if job.verb.serve is not None]
         if not self._waiting:
             self.write(jobs)

@@ -70,7 +70,7 @@ class Picked(NamedTuple):
 
 
 def wanted_of(wake_ups: list[WakeUp], declined: Collection[tuple[int, int]]) -> list[WakeUp]:
-    """Without those that were declined, given by key and wake-up."""
+    """The wake-ups that the worker has not declined, each with its key."""
     return [(wake_at, key) for wake_at, key in wake_ups if (key, wake_at) not in declined] if declined else wake_ups
 
 

@@ -35,7 +35,7 @@ class Webhook(NamedTuple):
 
 
 def match(event: SentEvent, known: Mapping[str, Triggers]) -> tuple[list[Match], list[RefusedStart]]:
-    """The workflows that an event starts; and those that have a trigger for it and cannot be given it."""
+    """The workflows that an event starts; and workflows that have a trigger for it and cannot take it."""
     found: list[Match] = []
     refused: list[RefusedStart] = []
     scope = {"event": {"type": event.type, "id": event.id, "source": event.source, "time": event.time}}

@@ -144,7 +144,7 @@ class Events:
         Each event is a POST with `id`, `type`, `source`, `time` and `data` as JSON, at least once, with the same
         `webhook-id` every time. It is tried again for about two days while the sink is away or answers with 5xx, 408,
         409, 425 or 429, and given up at once if it answers with another 4xx. Deliveries are runs of `outlive.delivery`,
-        with the tag `sink`: those that have failed are the dead letters, and `engine.retry` tries them again.
+        with the tag `sink`: failed ones are the dead letters, and `engine.retry` tries them again.
 
         Args:
             types: the types of events, "order.*" for all that begin with "order."; all unless given.
@@ -250,7 +250,7 @@ class Events:
         return birth(event.run_id(match.workflow), created, blobs)
 
     async def _create(self, births: list[Change], connection: Any) -> list[Outcome]:
-        """Create the runs of an event, all of them in one transaction; those that exist stay as they are."""
+        """Create the runs of an event, all of them in one transaction; runs that exist stay as they are."""
         store = self._access.store
         if connection is not None:
             return [await store.request_start(connection, each) for each in births]

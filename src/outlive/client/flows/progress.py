@@ -85,7 +85,7 @@ class Progress:
                 self._read_own(event)
 
     def _is_own(self, number: int) -> bool:
-        """Whether the run of this number in the tree is the one that is looked at."""
+        """Whether this progress is about the run of this number in the tree."""
         return child_id(self._root_id, number) == self._run_id
 
     def _read_own(self, event: Event) -> None:

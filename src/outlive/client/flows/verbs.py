@@ -143,8 +143,8 @@ class Flows:
         """Check the draft of a flow and publish it.
 
         Args:
-            expected: the revision that it is to replace; the one that was published when the draft was begun unless
-                given, so that a revision which was published since is not lost unseen.
+            expected: the revision that it is to replace; the revision that was published when the draft was begun
+                unless given, so that a revision which was published since is not lost unseen.
 
         Raises:
             FlowError, StaleFlowError. FlowNotFoundError: there is no such flow, or it has no draft.

@@ -191,7 +191,7 @@ class Checker:
         return problems + await self._find_lost_blobs(reading, blobs)
 
     async def _sum_items(self, run_id: str) -> tuple[Counter[int], list[str]]:
-        """The outcomes of the items of a run, as checksums, and what is wrong with those that cannot be read."""
+        """The outcomes of the items of a run, as checksums, and the faults of items that cannot be read."""
         found: Counter[int] = Counter()
         faults: list[str] = []
         after = -1

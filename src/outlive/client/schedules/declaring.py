@@ -60,7 +60,7 @@ async def declare(registry: Registry, store: Store, *, began_at: int, nonce: Cal
 async def declare_all(
     store: Store, wanted: Mapping[str, Wanted], flows: Mapping[str, Declared], *, nonce: Callable[[], int]
 ) -> None:
-    """Write these schedules, if no newer code has; and delete those that these flows do not have any more."""
+    """Write these schedules, if no newer code has; and delete schedules that these flows do not have any more."""
     names = {name for flow in flows for name in schedule_names(flow)}
     for _ in range(TRIES_MAX):
         rows = await store.find_schedules(sorted({*wanted, *names}))

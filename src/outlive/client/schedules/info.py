@@ -35,7 +35,7 @@ def info_of(
     definitions: Collection[str],
     hide: Callable[[Any], Any],
 ) -> ScheduleInfo:
-    """The form in which people see a schedule; `definitions` are those that live workers have, `hide` takes out
+    """The form in which people see a schedule; `definitions` are the definitions of live workers, `hide` takes out
     redacted fields."""
     schedule, target = stored.schedule, stored.target
     state = observe(stored.state, runs)

@@ -1,8 +1,8 @@
 """The schedules of the flows in the library of a store, as their published documents declare them.
 
 A worker that has loaded the library writes them. The number of the revision says which document is newer, so a worker
-that knows only an older one changes nothing. The schedules of a disabled flow rest, and those that its document does
-not have any more are deleted.
+that knows only an older one changes nothing. The schedules of a disabled flow rest, and schedules that its document
+does not have any more are deleted.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ class AuditCheckQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 @operation("audit.list", "GET", "/audit", scope="admin")
 async def list_actions(call: Call, query: AuditQuery) -> ActionsPage:
-    """The actions of people and keys, and those that were refused."""
+    """The actions of people and keys, also refused ones."""
     page = await call.engine.audit.list(
         actor=query.actor,
         verb=query.verb,

@@ -179,7 +179,7 @@ async def list_items(call: Call, batch_id: str, query: ItemsQuery) -> ItemsPage:
     messages={"item": ItemView, "end": BatchEnd},
 )
 async def follow_batch(call: Call, batch_id: str, query: StreamQuery) -> Content:
-    """The items of a batch as they finish, as server-sent events; those that have finished before come first.
+    """The items of a batch as they finish, as server-sent events; items that have finished before come first.
 
     Messages: `item` (as `GET /batches/{batch_id}/items` has it), `end` (it has ended, or nothing more comes until
     the run `parked` is resumed). A reader that comes again with the last id it has seen (`Last-Event-ID`) gets every

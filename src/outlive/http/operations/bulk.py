@@ -1,8 +1,8 @@
-"""One verb for many runs: those that fit a filter.
+"""One verb for many runs: the runs that fit a filter.
 
 Each run is a deed of its own, so a server that is killed has done it to some of them. A request with an
 `Idempotency-Key` writes down which runs it is for before it begins (`client.request_plans`); sent again, it is for the
-same runs, does it to those that are left, and has the same answer.
+same runs, does it to the runs that are left, and has the same answer.
 """
 
 from __future__ import annotations
@@ -43,19 +43,19 @@ _MICROSECONDS = 1_000_000
 
 @operation("bulk.cancel", "POST", "/bulk/cancel", scope="operator", reach="tagged")
 async def cancel_runs(call: Call, body: BulkOfTrees) -> Outcomes:
-    """Ask the runs that fit to stop; those that have not ended unless `status` says so."""
+    """Ask the runs that fit to stop: open runs unless `status` says so."""
     return await for_each(call, call.engine.cancel, bounded(call, bulk_filters(body)), reason=body.reason)
 
 
 @operation("bulk.retry", "POST", "/bulk/retry", scope="operator", reach="tagged")
 async def retry_runs(call: Call, body: BulkOfTrees) -> Outcomes:
-    """Let the runs that fit go on at what failed; those that ended badly unless `status` says so."""
+    """Let the runs that fit go on at what failed: runs that ended badly unless `status` says so."""
     return await for_each(call, call.engine.retry, bounded(call, bulk_filters(body)), reason=body.reason)
 
 
 @operation("bulk.pause", "POST", "/bulk/pause", scope="operator", reach="tagged")
 async def pause_runs(call: Call, body: Bulk) -> Outcomes:
-    """Let the runs that fit, each with its tree, begin nothing more; those that have not ended unless `status` says so.
+    """Let the runs that fit, each with its tree, begin nothing more: open runs unless `status` says so.
 
     `bulk.resume` lets them go on.
     """
@@ -65,7 +65,7 @@ async def pause_runs(call: Call, body: Bulk) -> Outcomes:
 
 @operation("bulk.resume", "POST", "/bulk/resume", scope="operator", reach="tagged")
 async def resume_runs(call: Call, body: Bulk | None = None) -> Outcomes:
-    """Let all parked runs go on, or those that fit a filter; with `dry_run` only list them.
+    """Let all parked runs go on, or only parked runs that fit a filter; with `dry_run` only list them.
 
     Runs whose worker is gone need none of this: another worker takes them over by itself.
     """

@@ -38,7 +38,7 @@ class ReadJournals(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """Which runs."""
 
     run_ids: Annotated[list[KnownId], Meta(min_length=1, max_length=RUNS_MAX)]
-    """Roots of trees; those that are not there or have ended are left out."""
+    """Roots of trees; a root that does not exist or has ended is left out."""
 
 
 class RowView(Struct, frozen=True, array_like=True):

@@ -307,7 +307,7 @@ def _document(name: str, revision: int, hash: str, text: str, document: Document
 
 
 def _vars_of(document: Document) -> dict[str, Any] | None:
-    """None of them is required: the environment of the server may have those that a start does not give."""
+    """None of them is required: the environment of the server may have variables that a start does not give."""
     properties: dict[str, Any] = {}
     fixed = fixed_vars(document)
     for name, variable in document.vars.items():

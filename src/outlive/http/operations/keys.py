@@ -1,4 +1,4 @@
-"""API keys: created, listed and revoked by those who may do everything."""
+"""API keys: created, listed and revoked by principals that may do everything."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ async def create_key(call: Call, body: CreateKey) -> NewKey:
 
 @operation("keys.list", "GET", "/keys", scope="admin")
 async def list_keys(call: Call) -> KeysList:
-    """All keys, the newest first; also those that were revoked or have expired."""
+    """All keys, the newest first; also revoked and expired ones."""
     return KeysList(await call.engine.keys.list())
 
 

@@ -8,7 +8,7 @@ from outlive.http.operation import OPERATIONS, Call, operation
 
 
 class MeView(Struct, frozen=True, kw_only=True):
-    """The one that asks."""
+    """The principal that asks."""
 
     name: str
     """The owner of the key, or what a proxy says; `local` for programs of this machine."""

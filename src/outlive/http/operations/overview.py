@@ -31,7 +31,7 @@ class LengthsView(Struct, frozen=True):
     """How long runs take, from their creation to their end."""
 
     runs: int
-    """How many were looked at: those that were created last."""
+    """How many were looked at, the last created ones."""
     p50: float
     """Seconds."""
     p95: float

@@ -179,7 +179,7 @@ async def history(call: Call, run_id: str, query: HistoryQuery) -> HistoryView:
 
 @operation("runs.payload", "GET", "/runs/{run_id}/history/{seq}/{field}", scope="viewer", reach="run", raises=MISSING)
 async def payload(call: Call, run_id: str, seq: str, field: str) -> Content:
-    """One payload of an event, as JSON: a history says `{"[large]": bytes}` in the place of those that are large."""
+    """One payload of an event, as JSON: a history says `{"[large]": bytes}` in the place of large ones."""
     if seq.isdecimal() and len(seq) <= SEQ_DIGITS_MAX and int(seq) <= SEQ_MAX:
         run = await call.view.row(run_id)
         entry = await call.view.event(run, int(seq))

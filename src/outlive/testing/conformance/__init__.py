@@ -46,7 +46,7 @@ brings its own class: `StoreFactory` says what it must have. A store that can st
     examine      the eyes of a checker, and repairs
     audit        who did what: in the transaction of the deed, and in one chain
     schedules    what is due, changes by compare-and-swap, with the runs that they start
-    checkpoints  append, load, clear: the small contract for those who want only that
+    checkpoints  append, load, clear: the small contract for programs that want only this
     processes    all of it from several processes
     checkpoint_processes  checkpoints from several processes
 

@@ -160,7 +160,7 @@ class AnswersConformance(Facet):
         assert await store.find_answers([ASK]) == {ASK: None}
 
     async def test_only_the_owner_refuses(self, store: Store, other: Store) -> None:
-        """A worker that has lost the tree leaves the message to the one that has it."""
+        """A worker that has lost the tree leaves the message to its owner."""
         tree = await ask(store, worker="anvil")
         await hire(store, "bellows")
 
@@ -170,7 +170,7 @@ class AnswersConformance(Facet):
         assert len(await read_message_ids(store, tree)) == 1
 
     async def test_message_of_another_tree_is_not_refused(self, store: Store) -> None:
-        """A worker that owns two trees names the one that the message waits for."""
+        """A worker that owns two trees names the tree that the message waits for."""
         tree = await ask(store, worker="anvil")
         second = await begin(store, "run-2", worker="anvil")
         ids = await read_message_ids(store, tree)

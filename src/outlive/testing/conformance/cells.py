@@ -25,10 +25,10 @@ def add(data: bytes | None, now_at: int) -> tuple[bytes, int]:
 
 
 class CellsConformance(Facet):
-    """`change_cell`, `read_cell`, and `ring`, which tells those that `watch`."""
+    """`change_cell`, `read_cell`, and `ring`, which reaches other processes that `watch`."""
 
     async def test_ring_for_a_cell_says_which_one(self, store: Store, other: Store) -> None:
-        """To those that hear it at all, in other processes; the cell itself stays as it is."""
+        """Other processes that watch hear the name of the cell, which itself stays as it is."""
         rings: list[str] = []
         store.watch(rings.append)
         await store.ring("own")
@@ -75,7 +75,7 @@ class CellsConformance(Facet):
         assert [await store.change_cell(name, look) for name in names] == [name.encode() for name in names]
 
     async def test_checker_is_given_the_name_of_every_cell(self, store: Store) -> None:
-        """In the order of their bytes, a page at a time, without those whose first change failed."""
+        """In the order of their bytes, a page at a time, without cells whose first change failed."""
 
         def fail(before: bytes | None, now_at: int) -> tuple[bytes, None]:
             raise LookupError("not this way")

@@ -155,7 +155,7 @@ class CheckpointsConformance(Facet):
         assert await asyncio.gather(*map(live, range(TASKS))) == [list(range(ROUNDS))] * TASKS
 
     async def test_checkpoints_of_one_run_side_by_side(self, store: Store, other: Store) -> None:
-        """Different numbers all land; of those who want the same number one wins. [CA-K9]"""
+        """Different numbers all land; of writers that want the same number one wins. [CA-K9]"""
 
         async def append(number: int) -> int:
             checkpoints = front(store if number % 2 else other)

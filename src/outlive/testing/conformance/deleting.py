@@ -186,7 +186,7 @@ class DeletingConformance(Facet):
             assert await all_references(store, limit=limit) == {blobs[name].id for name in blobs if name != "lost"}
 
     async def test_blobs_of_which_nothing_was_said_for_long_are_deleted(self, store: Store, clock: ManualClock) -> None:
-        """Not those that were put again, that are said to be in use, or that are not asked for."""
+        """Blobs stay that were put again, that are said to be in use, or that are not asked for."""
         blobs = {name: blob(name.encode()) for name in ("lost", "again", "sent", "used", "late")}
         await begin(store)
         await store.put_blobs([blobs[name] for name in ("lost", "again", "sent", "used")])

@@ -124,7 +124,7 @@ class JournalConformance(Facet):
         assert [row[0] for row in await store.read_journal(tree.journal)] == [0, 1]
 
     async def test_claim_names_its_row_and_the_one_before(self, store: Store) -> None:
-        """So that the owner's next change names it, and a tree in memory is known to be the one that was claimed."""
+        """So that the owner's next change names it, and a tree in memory is known to be the claimed tree."""
         tree = await begin(store)
         await tree.write(RunReleased(at=store.now()))
         await hire(store, "w")

@@ -128,7 +128,7 @@ class MailConformance(Facet):
     # -- Who has mail --------------------------------------------------------------------------------------
 
     async def test_worker_finds_the_trees_of_its_own_that_have_mail(self, store: Store) -> None:
-        """Neither trees without mail nor those that others own, or none."""
+        """It finds neither trees without mail, nor trees that another worker owns, or no worker."""
         await hire(store, "worker-a")
         mine = await begin(store, "mine", worker="worker-a")
         await begin(store, "mine-silent", worker="worker-a")

@@ -137,7 +137,7 @@ class QueriesConformance(Facet):
         assert await list_ids(store) == ["a-new", "a-2", "a-10", "a-1", "b-old"]
 
     async def test_listing_ends_at_the_limit(self, store: Store, clock: ManualClock) -> None:
-        """The newest runs are the ones that fit. [SF-M7]"""
+        """The newest runs fit. [SF-M7]"""
         for number in range(4):
             await begin(store, f"run-{number}")
             clock.advance(seconds=1)

@@ -348,7 +348,7 @@ class QueuesConformance(Facet):
         assert await claim(store, "worker-a") == ["a"]
 
     async def test_released_run_keeps_its_slot(self, store: Store) -> None:
-        """It goes on before those that are in line."""
+        """It goes on before the runs in line."""
         await limit(store, concurrency=1)
         await line_up(store, "a", "b")
         await hire(store, "worker-a")

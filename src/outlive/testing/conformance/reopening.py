@@ -80,7 +80,7 @@ class ReopeningConformance(Facet):
         assert sorted(outcome.value for ((outcome, _),) in outcomes) == ["committed", "conflict", "conflict"]
 
     async def test_reopening_does_not_touch_other_changes(self, store: Store) -> None:
-        """A batch has those that reopen and those that do not, each with its outcome."""
+        """A batch has changes that reopen and changes that do not, each with its outcome."""
         ended, other, third = await fail(store), await begin(store, "run-2"), await begin(store, "run-3")
         changes = [
             other.change(stepped(store)),
@@ -99,7 +99,7 @@ class ReopeningConformance(Facet):
         assert await asleep.try_write(stepped(store)) is Outcome.CONFLICT
 
     async def test_messages_and_keys_stay(self, store: Store) -> None:
-        """All but those that the change consumes or frees."""
+        """All messages wait on, but for messages that the change consumes or frees."""
         tree = await begin(store)
         await send(store, *(message(store, "run-1", name, key=name) for name in ("kept", "freed", "consumed")))
         ids = await read_message_ids(store, tree)

@@ -87,7 +87,7 @@ class SchedulesConformance(Facet):
         assert {name: row.data for name, row in rows.items()} == {"first": b"new", "second": b"moved on"}
 
     async def test_schedule_that_is_there_cannot_be_created(self, store: Store) -> None:
-        """The one that is there stays."""
+        """The existing schedule stays."""
         await put(store, "digest", data=b"old")
 
         assert await put(store, "digest", data=b"new", starts=[new_tree(store, "late")]) == Outcome.CONFLICT

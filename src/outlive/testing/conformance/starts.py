@@ -29,7 +29,7 @@ class StartsConformance(Facet):
     # -- Trees that a change starts ------------------------------------------------------------------------
 
     async def test_started_tree_exists_with_the_change(self, store: Store) -> None:
-        """A change that commits creates the trees it starts, and those that they start."""
+        """A change that commits creates the trees it starts, and the trees that they start."""
         tree = await begin(store)
         second = new_tree(store, "second")
         second.starts = [new_tree(store, "third")]

@@ -222,7 +222,7 @@ class StreamsConformance(Facet):
         assert await read(store, "run-1", "third") == (b"", 0)
 
     async def test_change_brings_lines(self, store: Store) -> None:
-        """With its rows or not at all; also the one that creates the tree."""
+        """Lines are written with the rows of their change or not at all, also by the change that creates the tree."""
         change = new_tree(store, "run-1")
         await store.commit([replace(change, streams=[said(line("a", number=1))])])
         tree = Writer(store, "run-1")
@@ -328,7 +328,7 @@ def said(*lines: StreamLine, run: int = 0, name: str = "tokens") -> StreamLines:
 
 
 def saying(tree: Writer, *lines: StreamLine, run: int = 0, name: str = "tokens", mark: int = 1) -> StreamAppend:
-    """An append of the one who wrote the tree last."""
+    """An append of the last writer of the tree."""
     return StreamAppend(
         journal=tree.journal, epoch=tree.fold.root.epoch, mark=mark, said=said(*lines, run=run, name=name)
     )

@@ -62,7 +62,7 @@ class SuccessorsConformance(Facet):
         assert await tree.try_write(stepped(store)) is Outcome.CONFLICT
 
     async def test_successor_has_the_messages_that_waited(self, store: Store) -> None:
-        """In their order, before those that come later, and the ended tree has them no more. [OL-H3]"""
+        """They keep their order, before messages that come later, and the ended tree has them no more. [OL-H3]"""
         tree = await begin(store)
         await send(store, *(message(store, "run-1", name) for name in ("first", "second", "third")))
         first, *others = await read_message_ids(store, tree)

@@ -106,7 +106,7 @@ class WatchesConformance(Facet):
         assert [key for key, _ in await ends_of(store, waiting)] == ["newest"]
 
     async def test_watch_goes_on_with_the_id_of_a_run(self, store: Store) -> None:
-        """A run that ends as continued is not over for those who watch it."""
+        """A run that ends as continued is not over for its watchers."""
         other, waiting = await begin(store, "other"), await begin(store, "waiting")
         await watch(store, "other", "waiting")
         successor = replace(

@@ -114,7 +114,7 @@ class DeployCheck:
         self._progress(self._report.checked, self._total)
 
     async def _find_trees(self, source: Source) -> list[Tree]:
-        """The open runs to look at, oldest first. Those whose rows cannot be read are reported at once."""
+        """The open runs to look at, oldest first. Runs whose rows cannot be read are reported at once."""
         sample, found = _Sample(self._sample), 0
         async for page in source.pages(self._workflow, most=self._limit):
             found += len(page)

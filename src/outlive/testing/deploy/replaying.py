@@ -13,7 +13,7 @@ from outlive.testing.deploy.verdict import Finding, Judge, Kind, Tree
 
 
 def engine_in(app: str, url: str | None) -> Engine:
-    """The engine that a command means by APP: the one that it names, or one for what the import defines.
+    """The engine that a command means by APP: the named one, or an engine for what the import defines.
 
     Raises:
         ConfigurationError: it cannot be imported, or it is not an engine and no store is given.

@@ -1,8 +1,8 @@
 """`use: http`: one request, as a step.
 
-Its result is `{status, headers, body}`. A status that is not expected fails the step with `HttpStatusError`; those that
-another attempt may change are tried again. An attempt that was cut off may have reached the server, so requests that
-change something carry a key that is the same for every attempt of the step.
+Its result is `{status, headers, body}`. A status that is not expected fails the step with `HttpStatusError`; a status
+that another attempt may change is tried again. An attempt that was cut off may have reached the server, so requests
+that change something carry a key that is the same for every attempt of the step.
 """
 
 from __future__ import annotations

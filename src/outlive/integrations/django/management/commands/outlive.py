@@ -21,7 +21,7 @@ class Command(BaseCommand):
     def run_from_argv(self, argv: list[str]) -> None:
         """Django's own parser would refuse the options of our commands."""
         try:
-            # The settings of the project are the ones that count, also beside a variable that another program reads.
+            # The settings of the project count, also beside a variable that another program reads.
             os.environ |= environment()
         except (ImproperlyConfigured, OutliveError) as error:
             raise SystemExit(f"Error: {error}") from error
