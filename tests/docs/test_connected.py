@@ -60,5 +60,5 @@ def test_examples_run_on_a_connection(
 
 
 def test_the_table_names_guides() -> None:
-    """Those that are there."""
+    """Each row is a guide with examples."""
     assert NEEDS_THE_STORE.keys() <= {page.stem for page in PAGES}

@@ -44,11 +44,11 @@ FOR_THE_ENGINE_ITSELF = {
     "Keys": {"find"},
     "Links": {"show"},
 }
-"""What a namespace of an engine has besides its verbs: for workers, for servers, or with a workflow as its result."""
+"""The rest of a namespace of an engine: for workers, for servers, or with a workflow as its result."""
 
 
 NAMES = vars(any_engine) | vars(contract) | {"Document": Document, "Flow": Flow, "Path": Path}
-"""What annotations name that are read by type checkers only."""
+"""Names in annotations that type checkers alone import."""
 
 
 def names_in(kind: type) -> set[str]:
