@@ -123,6 +123,17 @@ def test_decision_is_short_and_complete(page: Path) -> None:
     assert len(text.splitlines()) < DECISION_LINES_MAX
 
 
+@pytest.mark.parametrize("page", sorted(DECISIONS.glob("*.md")), ids=lambda page: page.stem)
+def test_decision_names_the_decision_that_overtook_it(page: Path) -> None:
+    """If the status of a later decision names an earlier one, the status of the earlier one names the later one."""
+    number = page.stem[:4]
+
+    for other in re.findall(r"\b0\d{3}\b", section_of(page, "## Status")):
+        [named] = DECISIONS.glob(f"{other}-*.md")
+        status = section_of(named, "## Status")
+        assert named == page or f"({page.name})" in status, f"the status of {named.name} does not link to {number}"
+
+
 def has_word(text: str, word: str) -> bool:
     """Whether a text has a word."""
     return re.search(rf"\b{re.escape(word)}\b", text) is not None
