@@ -98,12 +98,12 @@ def test_half_a_sentence_is_found() -> None:
     assert [("test_a", "And b."), ("test_b", "As a.")] == HALF.findall(text)
 
 
-def test_docstrings_of_the_package_are_whole_sentences() -> None:
-    """The subject of the first sentence is a noun: a fragment needs the code to be understood."""
+def test_prose_of_the_package_is_in_whole_sentences() -> None:
+    """The subject of a docstring or a comment is a noun: a fragment needs the code to be understood."""
     found = [
         f"{path.relative_to(ROOT).as_posix()}:{line}: {text.splitlines()[0]}"
         for path in SOURCES
-        for line, text in docstrings_in(path.read_text("utf-8"))
+        for line, text in prose_in(path.read_text("utf-8"))
         if FRAGMENT.match(text)
     ]
 

@@ -32,7 +32,7 @@ async def start_gathered(
 ) -> str:
     """The id of the run that a start of this key belongs to."""
     signature = wanted.workflow.spec.signature
-    # As a journal has them: what the workflow does to the values meanwhile is not the other run's.
+    # Encoded as in a journal: a later change of the values by the workflow does not reach the other run.
     arguments = signature.encode(wanted.args, wanted.kwargs)
 
     async def start(workflow: str, key: str) -> str:

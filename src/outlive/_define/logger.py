@@ -40,7 +40,7 @@ class _InRun(logging.Filter):
                 record.exc_text = redact(logging.Formatter().formatException(record.exc_info))
                 record.exc_info = None
         for name, value in fields.items():
-            # What the caller gave as `extra=` stays.
+            # A field that the caller gave as `extra=` stays.
             record.__dict__.setdefault(name, value)
         return True
 

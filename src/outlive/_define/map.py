@@ -154,7 +154,7 @@ class _Map(Generic[R]):
                 SCOPE.set(place.item(index + 1))
             try:
                 self._results[index] = await self._call(item)
-            except Exception as error:  # What the item raises is its outcome.
+            except Exception as error:  # An error that the item raises is its outcome.
                 self._fail(index, error)
             try:
                 taken = next(self._items, None)

@@ -131,7 +131,7 @@ class RemoteStep(Generic[I, T]):
             return StepTimeoutError(self.name, self._options.timeout_seconds)
         registered = (*self._options.raises, *OWN_ERRORS)
         if failure.class_name not in map(class_name, registered):
-            # What another program calls a TypeError, or an exit, is none of this one.
+            # A TypeError, or an exit, of another program is not one of this program.
             return StepFailedError(
                 failure.message,
                 step=self.name,

@@ -67,7 +67,7 @@ class Resource(Generic[T]):
         """How it is, in words: "healthy", or what its `health` has to say."""
         try:
             said = None if self.health is None else await call(self.health, value)
-        except Exception as error:  # That is what it is asked for.
+        except Exception as error:  # It is asked for just this.
             return f"unhealthy: {type(error).__qualname__}: {error}"
         return "healthy" if said in (None, True) else f"unhealthy: {said}"
 

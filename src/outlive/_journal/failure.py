@@ -150,7 +150,7 @@ def _class_of(name: str, registered: Iterable[type[BaseException]]) -> type[Base
             if class_name(sub) == name:
                 return sub
     builtin = getattr(builtins, name, None)
-    # What ends a program, or closes a generator, comes out of a process and not out of data.
+    # An exception that ends a program, or closes a generator, comes out of a process and not out of data.
     return builtin if isinstance(builtin, type) and issubclass(builtin, Exception) else None
 
 

@@ -102,7 +102,7 @@ class Packer:
         if len(self._by_name) != len(self._chain):
             names = ", ".join(link.name for link in self._chain)
             raise ConfigurationError(f"two payload codecs have one name: {names}")
-        # What Outlive itself can undo needs no configuration: its name says everything.
+        # A codec that Outlive itself can undo needs no configuration: its name says everything.
         self._readers = {reader.name: _Link(reader) for reader in READERS} | self._by_name
         self._required = tuple(link.name for link in self._chain if link.is_required)
         self.refuses_plain = bool(self._required)
@@ -163,7 +163,7 @@ class Packer:
         """
         is_plain = payload.v is not msgspec.UNSET
         if self._required:
-            # What lies there as it is went through no codec, whatever else its row says.
+            # A value that is stored as it is went through no codec, whatever else its row says.
             self._check_required(() if is_plain else payload.via, "a payload", "JSON")
         if payload.v is not msgspec.UNSET:
             return payload.v

@@ -51,7 +51,7 @@ def _cut(value: Any, characters: int, items: int, depth: int) -> Any:
         return kept if len(value) <= items else kept | {"...": f"[{len(value) - items:,} more]"}
     if len(value) <= items:
         return [_cut(each, characters, items, depth - 1) for each in value]
-    # Of a conversation the first message says what it is about, and the last ones what was asked.
+    # The first message of a conversation gives its subject, and the last ones the question.
     left_out = len(value) - items
     shown = [_cut(each, characters, items, depth - 1) for each in [value[0], *value[1 - items :]]]
     return [shown[0], f"[{left_out:,} more]", *shown[1:]]

@@ -236,7 +236,7 @@ class Copier:
             raise CannotFork(f"the result of step {command.call} cannot be set: {command.step.options.unsettable}")
         codec, what = command.step.signature.result, f"the result set for step {command.call}"
         value = self._results[key]
-        if isinstance(value, msgspec.Raw):  # Of a program that does not know the type.
+        if isinstance(value, msgspec.Raw):  # It comes from a program that does not know the type.
             value = decode_untyped(codec, value, what)
         data = codec.encode(value, what)
         result = self._pack_result(data, f"result of step {command.call}")

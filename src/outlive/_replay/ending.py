@@ -74,7 +74,7 @@ def main_done(execution: Execution, frame: Frame) -> None:
     frame.outcome = outcome
     frame.is_closing = True
     execution.closing.append(frame)
-    # As asyncio.run does: what the workflow left running is cancelled and may clean up before the run ends.
+    # asyncio.run does so too: tasks that the workflow left running are cancelled and may clean up before the run ends.
     for task in frame.open_tasks():
         task.cancel()
     if frame.children:

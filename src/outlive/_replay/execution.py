@@ -114,7 +114,8 @@ class Execution:
         self.has_items = False
         """Whether outcomes of steps and children may be those of items."""
         self.frames: dict[int, Frame] = {}
-        # What a workflow may not use is refused by methods that are set after the class body; mypy cannot see them.
+        # Everything that a workflow may not use is refused by methods that are set after the class body; mypy cannot
+        # see them.
         self.loop = RunLoop(self, turns_max=turns_max)  # type: ignore[abstract]
         self.timers = self.loop.timers
         self.resolve, self.unpack = resolve, unpack

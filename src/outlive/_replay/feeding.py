@@ -461,8 +461,8 @@ def _on_snapshot(execution: Execution, event: journal.SnapshotTaken) -> None:
         call = execution.calls.pop(SNAPSHOT, None)
         if not isinstance(call, SnapshotCall):
             execution.refuse_unasked(event, "a snapshot was taken")
-        execution.loop.tasks_made = 1  # As in a loop that begins with the one task that is left.
-        give_signals(frame, event)  # As a replay does that begins here: each has its place in the snapshot now.
+        execution.loop.tasks_made = 1  # A loop that begins with the one task that is left counts the same.
+        give_signals(frame, event)  # A replay that begins here does so too: each has its place in the snapshot now.
         call.future.set_result(None)
         return
     execution.events = event.events

@@ -93,7 +93,7 @@ class Lookahead:
         """The number of the last event whose items of streams are certainly in the store, because they were written
         with it. A run that a client has created may have been claimed, and its worker lost, before they were."""
         behind = events[last + 1 :]
-        # What is behind the place where a run was forked, the code of the other run has done, and not that of this one.
+        # The events behind the place where a run was forked come from the code of the other run, and not from this one.
         is_forked = any(isinstance(event, RunForked) for event in behind)
         is_followed = self.seen == self.last and bool(behind) and not is_forked
         self.passed = self.last if is_followed else self.last - 1

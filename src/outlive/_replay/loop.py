@@ -144,7 +144,7 @@ class RunLoop(asyncio.AbstractEventLoop):
     ) -> Callback | Timer:
         """Run the callback when the run's clock has moved on by `delay` seconds: a durable timer."""
         if direct_wait.IS_NEEDED and args and type(args[0]) is DirectWait:
-            return _new_callback(Callback)  # That has its own timer, and this is never called.
+            return _new_callback(Callback)  # Such a future has its own timer, and this is never called.
         return self._call_when(self.now_at + _microseconds(delay), callback, args, context)
 
     def call_at(  # type: ignore[override]

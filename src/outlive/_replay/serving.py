@@ -111,7 +111,7 @@ def _read_or_refuse(execution: Execution, frame: Frame, queue: AskQueue, event: 
         is_past = execution.events <= execution.ahead.passed
         try:
             return (_read(queue, event.name, data, is_new=not (is_past or event.checked)),)
-        except Exception as error:  # As above.
+        except Exception as error:  # The validator is the user's, and may raise anything.
             if is_past:
                 raise
             failure = failure_of(error)

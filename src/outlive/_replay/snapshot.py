@@ -78,7 +78,7 @@ async def take_snapshot(execution: Execution, position: bytes) -> None:
     execution.calls[SNAPSHOT] = call
     execution.commands.append(command)
     await call.future
-    frame.scope.go_on(standing.scope)  # As a replay does that begins there.
+    frame.scope.go_on(standing.scope)  # A replay that begins there does so too.
 
 
 def restore(frame: Frame, event: SnapshotTaken, execution: Execution) -> None:

@@ -240,7 +240,7 @@ class Search:
             if isinstance(event, journal.ApprovalRequested)
         }
         gone = {key for number, key in asked.items() if number in undone}
-        # What the code asks for only now, it has yet to write down.
+        # A call that the code makes only now is yet to be written down.
         written = {key for number, key in asked.items() if number not in undone and number not in self._before}
         decided = [
             (event.run, event.approval) for _, event in self._standing if isinstance(event, journal.ApprovalDecided)

@@ -40,7 +40,7 @@ class DeadlineTimer(Timer):
         self.deadline = deadline
 
     def __gt__(self, other: object) -> bool:
-        # Of a class and its subclass Python asks the subclass first, and asyncio knows nothing of our instants.
+        # Python asks a subclass before its class, and asyncio knows nothing of our instants.
         assert isinstance(other, Timer)
         return other.__lt__(self)
 

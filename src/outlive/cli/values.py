@@ -88,7 +88,7 @@ def moment_of(option: str, text: str) -> datetime:
     """
     from outlive._model.span import seconds_in
 
-    is_number = text.strip().replace(".", "").isdigit()  # Of a year, it may be; a span has its unit here.
+    is_number = text.strip().replace(".", "").isdigit()  # A number may be a year; a span has its unit here.
     if not is_number and seconds_in(text) is not None:
         return datetime.now(UTC) - timedelta(seconds=seconds_of(option, text))
     try:

@@ -176,7 +176,7 @@ def _checked(asker: Run, entry: ApprovalRequest, form: Any, *, is_needed: bool) 
         raise ApprovalFormError(entry.name, str(error)) from error
     mismatch = find_mismatch(msgspec.json.decode(data), entry.schema)
     if mismatch is not None:
-        # What an empty form lacks is what a person has to fill in.
+        # A person has to fill in the fields that an empty form lacks.
         lacking = find_mismatch({}, entry.schema) if form is None else None
         reason = mismatch if form is not None else f"nothing is filled in{f': {lacking}' if lacking else ''}"
         raise ApprovalFormError(entry.name, reason)

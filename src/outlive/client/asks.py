@@ -189,7 +189,7 @@ def _plain(data: Stored, what: str) -> Any:
     try:
         return TAGGED.decode(data, what)
     except UnreadableError:
-        return msgspec.json.decode(data)  # Of a type that has forms of its own for what TAGGED marks.
+        return msgspec.json.decode(data)  # Its type has forms of its own for values that TAGGED marks.
 
 
 def _no_answer(asked: AskId, run: Run) -> Exception:

@@ -103,11 +103,11 @@ class Audit:
     def _reopen(self, event: RunRetried) -> None:
         """The run goes on: its open requests are open again, with as much time left as they had."""
         if event.run == 0:
-            # What it rested before it ended counts too, if no worker had it meanwhile.
+            # Its rest before it ended counts too, if no worker had it meanwhile.
             self._put_off(event.at - self._rests_since if self._rests_since else event.rested)
             self._rests_since = event.at if event.rests else 0
         own = {key: entry for key, entry in self.entries.items() if key[0] == event.run and entry.status == "closed"}
-        if event.approvals is None:  # Of an earlier release.
+        if event.approvals is None:  # An earlier release wrote it.
             reopened = [key for key, entry in own.items() if entry.reason == ENDED]
         else:
             reopened = [(event.run, request.call) for request in event.approvals]

@@ -75,7 +75,7 @@ async def _value(access: Access, payload: Payload | None) -> tuple[Any, int]:
     try:
         return TAGGED.decode(data, "a message"), size
     except UnreadableError:
-        return msgspec.json.decode(data), size  # Of a type that has forms of its own for what TAGGED marks.
+        return msgspec.json.decode(data), size  # Its type has forms of its own for values that TAGGED marks.
 
 
 def _kind_of(fact: MessageSetAside) -> Literal["signal", "decision", "promise"]:

@@ -194,7 +194,7 @@ class Definitions:
 
     async def _known(self) -> dict[str, Described]:
         held = await self._cell.read(self._access.store)
-        # What this process has itself needs no worker that says so.
+        # The definitions of this process need no worker that says so.
         return held | described_in(self._access.registry)
 
     async def _live(self) -> dict[str, int]:

@@ -127,7 +127,7 @@ class Forker:
     def _encoded(spec: WorkflowSpec, input: Arguments | None) -> bytes | None:
         """Arguments of a workflow whose code is here."""
         if input is None or isinstance(input, msgspec.Raw):
-            return None if input is None else bytes(input)  # Of a program that does not have the code.
+            return None if input is None else bytes(input)  # It comes from a program that does not have the code.
         args, kwargs = ((), dict(input)) if isinstance(input, Mapping) else (tuple(input), {})
         return spec.signature.encode(args, kwargs)
 

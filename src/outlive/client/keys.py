@@ -150,7 +150,7 @@ class Keys:
         store = self._access.timed_store
         cell = KEY_CELLS + token.id
         record = _read(cell, await store.read_cell(cell))
-        # The same work for an id that is not there.
+        # An id that does not exist costs equal work.
         is_right = token.fits(_NO_HASH if record is None else record.hash)
         if record is None or not is_right:
             return None

@@ -136,7 +136,7 @@ async def _move_cells(source: Store, target: Store) -> int:
     while page := await source.examiner.list_cells(after=last, limit=PAGE):
         for last in page:
             if last.startswith(UNDER_WAY):
-                continue  # What workers of the other store said that they were doing.
+                continue  # Reports of workers of the other store.
             data = await source.read_cell(last)
             assert data is not None
             if last == INDEX_CELL:

@@ -158,7 +158,7 @@ class Purging:
         if any(not status.is_terminal for status in wanted_runs.statuses):
             ended = ", ".join(status.value for status in TERMINAL)
             raise InvalidArgumentError(where, "status", filters["status"], f"only runs that ended go: {ended}")
-        # What the engine has made for itself goes with the rest.
+        # Runs that the engine has made for itself go with the rest.
         statuses = wanted_runs.statuses or TERMINAL
         wanted_runs = replace(wanted_runs, statuses=statuses, roots_only=True, hides_internal=False)
         place = None if archive is None else Archive(archive_of(where, archive))

@@ -98,7 +98,7 @@ class RunTokens:
             return None
         store = self._access.timed_store
         record = _read(await store.read_cell(TOKEN_CELLS + token.id))
-        # The same work for an id that is not there.
+        # An id that does not exist costs equal work.
         is_right = token.fits(_NO_HASH if record is None else record.hash)
         if record is None or not is_right or record.expires_at <= store.now():
             return None

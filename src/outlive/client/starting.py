@@ -456,7 +456,7 @@ class Starter:
                     self._access.ring()
                     return
                 taken = await self._access.info(run_id)
-            # A run of another workflow, or with other arguments, was not asked for.
+            # A run of another workflow was not asked for.
             _refuse_other(taken, event)
             return
         for _ in range(REPLACES_MAX):

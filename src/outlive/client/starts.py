@@ -56,7 +56,7 @@ class Starts:
             headers: Mapping[str, str] | None = None,
             **options: Any,
         ) -> Any:
-            if start is None or is_named(start):  # As a start by name, whose arguments are not those of code here.
+            if start is None or is_named(start):  # Arguments by name belong to no code here.
                 return await verb(run_id, name, body, start=start, headers=headers, **options)
             workflow, *args = given.call("start", "start", start)
             call = _call_of(bound(workflow, tuple(args)), check_run_id(run_id), headers)

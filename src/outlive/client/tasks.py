@@ -144,7 +144,7 @@ class Tasks:
             task = found
         finally:
             if task is None:
-                # Also when its caller has gone, or may have no task: what was claimed for it is due for others at once.
+                # Its caller may have gone, or may have no task: then the claimed task is due for others at once.
                 await asyncio.shield(store.retire_worker(info.id))
         return task
 

@@ -137,7 +137,7 @@ def _ended(run: Run) -> str:
 
 
 def _waits(run: Run, root: Run, others: Mapping[str, Run]) -> str:
-    # What an approval does while it waits is its own business: it says itself until when.
+    # The timers of an approval that waits are its own business: it says itself until when.
     own = [wait for wait in root.waits if wait.kind is not WaitKind.TIMER or APPROVAL_MARK not in wait.name]
     waits = for_people(own)
     shown = [wait_shown(wait, others) + _receiver(wait, run, root) for wait in waits[:WAITS_SHOWN_MAX]]

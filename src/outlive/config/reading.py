@@ -130,7 +130,7 @@ class _Reader:
             path = given.value
         else:
             return
-        # What is absolute stays as it is.
+        # An absolute path stays as it is.
         self.given[name] = Given(f"{beginning}{folder / Path(path).expanduser()}", given.place)
 
     def _values(

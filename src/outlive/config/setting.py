@@ -128,7 +128,7 @@ def _field(owner: type, name: str) -> Callable[[Any], Any]:
 
 def _default(owner: type, name: str) -> Any:
     (field,) = (field for field in fields(owner) if field.name == name)
-    # What depends on the machine has no default that could be written down.
+    # A value that depends on the machine has no default that could be written down.
     return None if field.default is MISSING else field.default
 
 

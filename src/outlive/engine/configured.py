@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from outlive.config.reading import ServerCheck
     from outlive.config.settings import Given, Settings
 
-# What reads files is imported where it is used: most programs give their settings themselves.
+# Code that reads files is imported where it is used: most programs give their settings themselves.
 
 
 def read_configuration(

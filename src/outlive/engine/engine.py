@@ -173,7 +173,7 @@ class Engine(AnyEngine):
         self._leases_on = leases_for(self._worker.lease, clock=self._clock)
         self._leases: Leases | None = None
         if clock is None and is_server(url):
-            # What the store judges by its clock, others must stamp by the same.
+            # The store judges leases by its clock, so others must stamp by it.
             self._clock = StoreClock(self._store.now)
         self._committer: Committer | None = None
         self._client: Client | None = None
@@ -277,7 +277,7 @@ class Engine(AnyEngine):
             if self._committer is not None:
                 await self._committer.drain(outage_seconds_max=0, silence_seconds=ends_at - loop.time())
         except (Exception, asyncio.CancelledError):
-            # What is left open would go on by itself, and nothing could end it.
+            # A part that is left open would go on by itself, and nothing could end it.
             if services is not None:
                 services.abandon()
             await self._close(client)

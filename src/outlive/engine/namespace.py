@@ -48,7 +48,7 @@ def in_namespace(url: str, namespace: str | None) -> str:
     if scheme in SERVERS:
         from outlive._store.postgres.address import parse_address
 
-        parse_address(url)  # What is wrong with it is said of the URL as it was given.
+        parse_address(url)  # A mistake in it is reported of the URL as it was given.
         parts = urlsplit(url)
         query = parse_qsl(parts.query, keep_blank_values=True)
         own = dict(query).get("schema", "outlive")

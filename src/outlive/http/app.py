@@ -169,7 +169,7 @@ class Api:
             try:
                 answer = await self._within(call, operation, arguments, receive)
             except (OutliveError, Problem):
-                await look_again()  # What is said of a failure may be about the other run.
+                await look_again()  # The message of a failure may be about the other run.
                 raise
             await look_again()
         except (Gone, Unread):

@@ -52,7 +52,8 @@ class Aside:
         result: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         own = _Work(sender, partial(copy_context().run, work), result)
         waits = sum(each.sender == sender for each in self._waiting)
-        # As many as are free: one sender fills half of the line, and there is a place for another one.
+        # A sender may have as many places as are free: one fills half of the line, and there is a place for another
+        # one.
         if len(self._waiting) >= WAITING_MAX or (waits and waits >= WAITING_MAX - len(self._waiting)):
             raise _too_busy("there is too much to check before it")
         self._waiting.append(own)

@@ -98,7 +98,7 @@ class TrustedHeader:
         name = asking.headers.get(self._header, "").strip()
         if not 0 < len(name) <= ACTOR_CHARACTERS_MAX or "," in name or not name.isprintable():
             return None
-        # Of two headers of one name it cannot be known which the proxy wrote, and which the person.
+        # It cannot be known which of two headers of one name the proxy wrote, and which the person.
         if {self._header, self._groups} & set(asking.repeated):
             return None
         if not self._is_proxy(asking.address):

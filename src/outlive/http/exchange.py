@@ -244,7 +244,7 @@ async def answer(
 async def send_to_gone(send: Send) -> None:
     """Answer a request whose sender has gone. No one reads it, but middleware of an application around us takes a
     request without an answer for a failure of ours."""
-    with suppress(OSError):  # What some servers raise for a connection that is closed.
+    with suppress(OSError):  # Some servers raise it for a connection that is closed.
         await send({"type": "http.response.start", "status": GONE, "headers": [*SECURITY, (b"content-length", b"0")]})
         await send({"type": "http.response.body", "body": b""})
 

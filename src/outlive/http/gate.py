@@ -70,7 +70,7 @@ class Gate:
                 "the header Host names a host that this server does not answer for",
                 "Use one of the names that the server was given (hosts=, or --host-name).",
             )
-        # What is read too: an app around this one may let pages of other sites see the answers (CORS).
+        # Requests that only read too: an app around this one may let pages of other sites see the answers (CORS).
         origin = request.headers.get("origin")
         if origin is not None and origin.lower() not in self._origins and not _is_page_of(origin, host):
             raise _other_site("Origin")

@@ -38,5 +38,5 @@ def _marks(text: bytes) -> bytes:
     # Two marks side by side end one string and begin another: without them the rest is in a string where it was before.
     marks = text.translate(_STEPS, _OTHERS).replace(b'""', b"")
     if b'"' in marks:
-        marks = b"".join(marks.split(b'"')[::2])  # What is behind an odd number of marks is in a string.
+        marks = b"".join(marks.split(b'"')[::2])  # Text behind an odd number of marks is in a string.
     return marks

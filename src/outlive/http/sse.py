@@ -265,7 +265,7 @@ async def _pump_stream(
                     shown = StreamItemView(name, place, view.plain_of(item.value), item.call, item.attempt, item.epoch)
                     await parts.put(Part("stream", shown, stream=name, place=place))
         except RunParkedError:
-            # What it says when it goes on is followed too.
+            # Its events after it goes on are followed too.
             await view.rest(run_id, look_seconds)
         else:
             return

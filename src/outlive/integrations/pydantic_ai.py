@@ -117,7 +117,7 @@ class Durability(BaseDurabilityCapability[AgentDepsT]):
         durable_container_noun="workflow",
         codec=JSON_CODEC,
         wrapped_toolset_kinds=frozenset({"function", "mcp", "dynamic"}),
-        # What a run adds is not wrapped, so its tools would be called again by every replay.
+        # A toolset that a run adds is not wrapped, so its tools would be called again by every replay.
         unsupported_runtime_toolset_kinds=frozenset({"function", "mcp", "dynamic"}),
         toolset_lifecycles={
             "function": "enter-outside-durable",
@@ -227,7 +227,7 @@ class _Steps(CallableOperationBackend[CallOptions]):
     ) -> object:
         """The result of the operation, out of the journal."""
         if isinstance(operation_id, EventStreamHandlerId) and not self._has_handler:
-            return None  # Of our own handler: text is emitted where the model writes it, and these events have none.
+            return None  # Our own handler emits text where the model writes it, and these events have none.
 
         async def carry_out() -> Any:
             return await body()

@@ -108,7 +108,7 @@ def named_start(where: str, workflow: Any, args: tuple[Any, ...]) -> NamedStart:
     call: Bound[Any] = bound(workflow, args)
     spec = call.workflow.spec
     try:
-        spec.signature.encode(call.args, call.kwargs)  # What does not fit is refused here, as by an engine.
+        spec.signature.encode(call.args, call.kwargs)  # Arguments that do not fit are refused here, as by an engine.
     except WrongArgumentsError as error:
         raise error.at_start() from None
     arguments: Any = list(call.args)

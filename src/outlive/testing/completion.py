@@ -60,7 +60,7 @@ def completions(root_id: str, events: Sequence[AnyEvent]) -> list[Completion]:
     done = []
     nonce = nonce_of(events)
     epoch = 0
-    # What a retry has taken back is not an outcome: the call goes on. A snapshot has its own number.
+    # An event that a retry has taken back is not an outcome: the call goes on. A snapshot has its own number.
     undone = {number for event in events if isinstance(event, RunRetried) for number in event.undone}
     first = events[0].events if events and isinstance(events[0], SnapshotTaken) else 0
     for number, event in enumerate(events, first):

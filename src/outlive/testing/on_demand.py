@@ -38,7 +38,7 @@ class OnDemandEngine(TestEngine):
         if self._client is None or self._home is None:
             return
         if self._home.is_closed():
-            with suppress(RuntimeError):  # Who waited on that loop waits no longer.
+            with suppress(RuntimeError):  # Callers on that loop wait no longer.
                 self.abandon()
         else:
             self._home.run_until_complete(self.__aexit__(None, None, None))

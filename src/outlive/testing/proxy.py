@@ -137,7 +137,7 @@ class Proxy:
         self.is_down = True
         for task in self._serving:
             task.cancel()
-        # What is left would be destroyed with the loop, and complain whenever that is noticed.
+        # The remaining tasks would be destroyed with the loop, and complain whenever that is noticed.
         while left := asyncio.all_tasks() - {asyncio.current_task()}:
             await asyncio.wait(left)
         await asyncio.sleep(0)  # A transport that was aborted is closed in the next round of the loop.

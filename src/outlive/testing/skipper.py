@@ -60,7 +60,7 @@ class Skipper:
                 member.look()
             await self._quiet()
             wake_at = self.next_at()
-            # What a look has set in motion is at rest now, but the look was before that.
+            # Everything that a look has set in motion is at rest now, but the look was before that.
             if self.writes() == writes and (wake_at is None or wake_at > self._clock.now()):
                 return
 

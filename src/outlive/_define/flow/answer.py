@@ -122,7 +122,7 @@ async def _parts(
         async for part in _chunks(reader, origin, bytes_max):
             yield part
     elif (length := headers.get("content-length")) is not None:
-        # The same length twice is one length. Two lengths are an attempt to hide an answer in an answer.
+        # One length, given twice, is accepted. Two lengths are an attempt to hide an answer in an answer.
         lengths = set(length.split(", "))
         if len(lengths) != 1 or not _LENGTH.fullmatch(length := lengths.pop()):
             raise AnswerError(origin, f"has the length {length[:40]!r}")

@@ -463,7 +463,7 @@ class _Checker:
                 "circle", f"steps wait for each other: {shown}", (*self._path, "steps", first), "break the circle"
             )
         if not self._document.has_output or any(not each.is_warning for each in self.problems):
-            return  # What is wrong may be why a step is not needed.
+            return  # The mistake may be why a step is not needed.
         wanted: set[str] = set()
         left = [id for id, step in self._document.steps.items() if step.must_run]
         output = compile_value(self._document.output, [])

@@ -145,10 +145,10 @@ class Flow(Workflow[..., Any]):
         plan.resolve()
         if step is not None:  # Its arguments have been rendered; all that it still resolves are secrets.
             return plan, {"vars": self._secrets, SECRETS: self._secrets}
-        # Also what `encode` has looked at: a run can be started by a program that does not have the document.
+        # `encode` has checked these too, but a run can be started by a program that does not have the document.
         given_values = {name: value for name, value in (values or {}).items() if value is not None}
         if may is None and self.fixed:
-            # Of a program that does not have the document.
+            # A program started it that does not have the document.
             refuse_fixed(self.document, given_values, self.fixed)
             given_values |= fixed_here(self.document, self.fixed)
         known = given_vars(self.document, given_values, {}) if self.document.vars else {}

@@ -122,6 +122,6 @@ def said(view: StepView) -> str:
         words.append(f"attempt {view.attempts}")
     if view.took_seconds is not None:
         words.append(f"{view.took_seconds:.2f} s" if view.took_seconds < 100 else f"{view.took_seconds:.0f} s")
-    # Of a step that waits, the note names what it waits for; else it is an error.
+    # The note of a waiting step names its wait; any other note is an error.
     link = " for " if view.state is StepState.WAITING else ": "
     return ", ".join(words) + (f"{link}{' '.join(view.note.split())}" if view.note else "")

@@ -334,7 +334,7 @@ class Plan:
         takes_input = getattr(spec.signature, "takes_input", False)
         if not takes_input:
             self._check_arguments(step, spec.name, spec.signature)
-        self.is_saga = True  # What it does may have to be undone.
+        self.is_saga = True  # Its effect may have to be undone.
         options: dict[str, Any] = {"retry": _retry(wanted), "seconds": _seconds(wanted.timeout)}
         options |= {"queue": wanted.queue, "undo": undo}
         if takes_input:

@@ -88,7 +88,7 @@ async def _drive(plan: Plan, snapshots: MachineSnapshots, data: msgspec.Raw) -> 
         else:
             routed[state] = None
         result = await kind.leave(data, snapshots)
-        snapshots.take_cursor()  # Of a state that had one when the snapshot was taken, and has none in this code.
+        snapshots.take_cursor()  # The state had a cursor when the snapshot was taken, and has none in this code.
         _enter(result.to, is_written=not kind.is_pure)
         state, data = result.to, result.data_after(data)
     return StateResult(to=state, data=data)

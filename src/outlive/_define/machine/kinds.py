@@ -97,7 +97,7 @@ class StepState(Kind):
         super().__init__(builder.name, answer.to, fn)
         self.word = word
         self._has_cursor = cursor is not None
-        # What a transaction has written is undone by its database.
+        # The writes of a transaction are undone by its database.
         read = answer.read if undo is None or kind is StepKind.TRANSACTION else answer.read_undoable
 
         def finish(values: list[Any], returned: Any) -> StateResult:

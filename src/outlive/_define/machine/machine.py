@@ -158,7 +158,7 @@ class Machine(Workflow[[D], MachineResult[S, D]], Generic[S, D]):
             signature=MachineSignature(name, data, result, is_required=data is not None),
             timeout_seconds=seconds,
             registered=given.exceptions(where, "raises", raises),
-            # Also one that takes no snapshots: another worker may have code that does.
+            # A machine without snapshots too: another worker may have code that takes some.
             forgets=True,
             resumable=given.flag(where, "resumable", resumable),
             strict_arguments=given.flag(where, "strict_arguments", strict_arguments),

@@ -131,7 +131,7 @@ class _Split:
         async with self._room:
             try:
                 self._results[name] = await self._call(branch)
-            except Exception as error:  # What the branch raises is its outcome.
+            except Exception as error:  # An error that the branch raises is its outcome.
                 self._errors[name] = error
 
     async def _call(self, branch: StepSpec | Workflow[..., Any]) -> Any:

@@ -174,7 +174,7 @@ class Window:
         finally:
             stopping.cancel()
             if coming is not None and not coming.done():
-                # Also if the window itself is cancelled, because its time is over or its worker stops: a source that
+                # Even if the window itself is cancelled, because its time is over or its worker stops: a source that
                 # still runs cannot be closed, and is closed next.
                 await cancel_all([coming])
                 if not coming.cancelled():
@@ -190,7 +190,7 @@ class Window:
         """How many items in a row have failed now."""
         try:
             outputs.append(await process(item))
-        except Exception:  # What is tolerated is dropped, whatever it is.
+        except Exception:  # A tolerated error is dropped, whatever it is.
             if self._tolerate != ALL and bad + 1 > int(self._tolerate):
                 raise
             return bad + 1

@@ -50,7 +50,7 @@ def parse_address(url: str) -> EtcdAddress:
     rest, _, query = rest.partition("?")
     authority, _, path = rest.partition("/")
     if "#" in url or "@" in path + query:
-        # What follows would be taken for something else, and perhaps shown.
+        # The rest would be taken for something else, and perhaps shown.
         raise LeaseUrlError(f"{scheme}://...", "a password with one of # / ? @ has to be percent-encoded")
     credentials, _, hosts = authority.rpartition("@")
     user, _, password = credentials.partition(":")

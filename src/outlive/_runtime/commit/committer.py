@@ -348,7 +348,7 @@ class Committer:
                 (counters.measures.commit_seconds, took),
                 (counters.measures.commit_changes, len(batch)),
             ):
-                # As `Histogram.add`, without the calls.
+                # `Histogram.add`, written out without the calls.
                 histogram.counts[bisect_left(histogram.bounds, value)] += 1
                 histogram.sum += value
         for (change, _), (outcome, _) in zip(batch, outcomes, strict=True):

@@ -77,7 +77,7 @@ class Scheduler:
             if row.name in found:
                 changes.append(self._change(row, found[row.name], decisions[row.name], now))
             else:
-                # As it is, and out of the way of the others.
+                # It stays as it is, and out of the way of the others.
                 changes.append(
                     ScheduleChange(name=row.name, revision=row.revision, next_revision=row.revision + 1, data=row.data)
                 )

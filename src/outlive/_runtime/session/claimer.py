@@ -200,7 +200,8 @@ class Claimer:
         overdue = [claim.run for claim in claims if claim.run.begin_by is not None]
         if not overdue:
             return claims
-        # What this cannot end is ours in the store and not in memory: the next query must find it, and the others.
+        # A tree that this cannot end is ours in the store and not in memory: the next query must find it, and the
+        # others.
         self._requests.may_lack_trees = True
         self._counters.runs_ended += len(await end_unbegun(self._store, overdue, self._tracer))
         return [claim for claim in claims if claim.run.begin_by is None]
@@ -441,7 +442,7 @@ class Claimer:
 
     async def _bring_mail(self) -> None:
         if not self._worker.trees.stored():
-            return  # What is for a tree that is not here is read when it is claimed.
+            return  # Mail for a tree that is not here is read when it is claimed.
         found = await self._store.find_mail(self._worker.id)
         # Asked before the inbox is read, so that the messages that a tree has taken until now are gone from it.
         journals = [journal for journal in found if self._worker.trees.takes_mail(journal)]

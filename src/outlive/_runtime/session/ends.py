@@ -35,7 +35,7 @@ class RunEnds:
         for run in (*draft.forgotten, *draft.runs.values()):
             if run.status.is_terminal and run.status is not RunStatus.CONTINUED:
                 self._counters.runs_ended += 1
-                # As `Histogram.add`, without a call for every run.
+                # `Histogram.add`, written out without a call for every run.
                 times, took = self._run_seconds[run.workflow, run.status.value], (run.finished_at or 0) - run.created_at
                 times.counts[bisect_left(times.bounds, took)] += 1
                 times.sum += took

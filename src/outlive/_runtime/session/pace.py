@@ -41,7 +41,7 @@ class OrphanPace:
             self._is_starting = False
             taken = self._recovery.orphans_at_start_max - self._left
             self._left = max(0, self._recovery.orphans_per_check_max - taken)
-        # Also if this claim took none: what the first claims of a session took counts too.
+        # It is used even if this claim took none: orphans that the first claims of a session took count too.
         is_used = self._left < self._recovery.orphans_per_check_max
         if is_used and self._next_at is None and not self._is_starting:
             spread = 0.75 + self._clock.random() / 2

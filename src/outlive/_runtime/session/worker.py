@@ -340,7 +340,7 @@ class Worker:
                 if self._recording is not None:
                     event = with_arguments(event, command, hidden=self._recording, pack=live.pack)
                 if attempt.began_at:
-                    # As `Histogram.add`, without a call for every step.
+                    # `Histogram.add`, written out without a call for every step.
                     took = getattr(event, "took", 0)
                     times = step_seconds[command.step.name, "succeeded" if type(event) is StepSucceeded else "failed"]
                     times.counts[bisect_left(times.bounds, took)] += 1
@@ -361,7 +361,7 @@ class Worker:
             with self.guarding(live):
                 publish_pending(live, attempt, at=self._clock.now())
         if (draft := live.take_draft()) is not None:
-            # What happened before does not depend on this transaction.
+            # Earlier events do not depend on this transaction.
             self._committer.submit(draft.change, partial(self._on_committed, live, draft))
         event: AnyEvent | None = None
         with self.guarding(live):

@@ -130,7 +130,7 @@ class StepCaller:
                 attempt.late = (result, None) if attempt.has_begun else None
                 raise TimeoutError(f"it swallowed its cancellation and returned {type(result).__qualname__} too late")
             return result
-        except Exception as error:  # What it raises after its timeout comes too late as well.
+        except Exception as error:  # An error after its timeout comes too late as well.
             if not timeout.expired() or isinstance(error, UnstorableResultError):
                 raise
             attempt.is_timed_out = True
@@ -213,7 +213,7 @@ class StepCaller:
                 result = await self._run_through(attempt, run) if self._on_step else await self._in_time(attempt, run)
             except StepRaised as error:
                 if error.is_unstorable and command.options.undo is not None:
-                    raise UnstorableResultError(error, None) from error  # What it returned is in the other process.
+                    raise UnstorableResultError(error, None) from error  # Its result is in the other process.
                 raise
             check_size(command, result, live.payloads.packer)
             return result

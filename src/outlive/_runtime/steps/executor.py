@@ -295,7 +295,7 @@ class Executor:
         self._ended_late(live, attempt, result, error)
 
     def _ended_late(self, live: LiveTree, attempt: Attempt, result: bytes | None, error: BaseException | None) -> None:
-        if attempt.command.step.kind is not StepKind.TRANSACTION:  # What that one wrote was rolled back.
+        if attempt.command.step.kind is not StepKind.TRANSACTION:  # The writes of that one were rolled back.
             self._reports.ended_late(live, attempt, result, None if error is None else describe(error))
 
     async def _flush(self, attempt: Attempt, emitter: Emitter) -> None:

@@ -67,7 +67,7 @@ def _delay(retry: Retry, error: BaseException, command: RunStep, spread: float) 
         return (usual, "") if named is None else (retry.named_seconds(named, spread), "")
     except InvalidArgumentError:
         what = f"{whose} {_text(named)}, which is no number of seconds and no timedelta"
-    except BaseException as broken:  # As above.
+    except BaseException as broken:  # The user's code may raise anything.
         if came_by_signal(broken):
             raise
         what = f"Retry.delay raised {_text(broken)}"

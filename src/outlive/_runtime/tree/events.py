@@ -224,7 +224,7 @@ def unsent_end(
     else:
         ended = ended_of(run)
     if run is not None and is_own(wait, run, waiting.id):
-        # The same key as that of the message that the run has sent, if it has.
+        # The key of the message that the run has sent, if it has sent one.
         key = key_of_end(run.id, run.nonce, generation=generation, forgotten=max(base, retried))
     else:
         key = key_of_watch(wait.run_id, waiting.nonce, wait.asked, retried=retried)

@@ -371,7 +371,7 @@ class LiveTree:
             room -= 1
             asked = todo.popleft()
             if isinstance(asked, AwaitEnd):
-                self.open_draft().lookups.append(asked)  # Of the draft that may start that very run.
+                self.open_draft().lookups.append(asked)  # It belongs to the draft that may start that very run.
                 continue
             event = event_of_command(self, asked) if isinstance(asked, TRANSLATED) else asked
             if type(event) is PatchTaken:

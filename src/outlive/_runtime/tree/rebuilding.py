@@ -207,7 +207,7 @@ def _decline(live: LiveTree, run: Run, events: list[AnyEvent], lacks: str, reaso
         f"start a worker with that code"
     )
     log.warning("%s\n%s", why, reason, extra=run_fields(run.id, run.workflow))
-    # The same for all workers that decline it, so that each of them can see that nothing has moved since.
+    # All workers that decline it find one instant, so that each of them can see that nothing has moved since.
     moved_at = next(event.at for event in reversed(events) if not isinstance(event, RunClaimed | RunReleased))
     live.reset_to(run)
     live.decline(why, moved_at=moved_at)

@@ -1,4 +1,4 @@
-"""The audit log as a list. What each verb promises is written in `outlive._store.audit`."""
+"""The audit log as a list. The contract of each verb is in `outlive._store.audit`."""
 
 from __future__ import annotations
 

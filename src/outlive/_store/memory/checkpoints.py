@@ -1,4 +1,4 @@
-"""Checkpoints of users' programs. What each verb promises is written in `outlive._store.checkpoints`."""
+"""Checkpoints of users' programs. The contract of each verb is in `outlive._store.checkpoints`."""
 
 from __future__ import annotations
 

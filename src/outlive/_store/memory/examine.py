@@ -1,4 +1,4 @@
-"""The eyes of a checker on dictionaries. What each verb promises is written in `outlive._store.examine`."""
+"""The eyes of a checker on dictionaries. The contract of each verb is in `outlive._store.examine`."""
 
 from __future__ import annotations
 

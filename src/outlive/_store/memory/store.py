@@ -3,7 +3,7 @@
 Everything lives in a `MemoryState` until the process ends. A store is a connection to it, and `share()` gives another
 one, so that two workers can contend in one process. There are no threads and no locks: a verb never awaits, so nothing
 can happen in the middle of it. A verb first judges and then writes. What comes in is frozen; what goes out is a new
-list of frozen values. What each verb promises is written in `outlive._store.contract` and not repeated here.
+list of frozen values. The contract of each verb is in `outlive._store.contract` and not repeated here.
 """
 
 from __future__ import annotations

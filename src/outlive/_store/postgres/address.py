@@ -47,7 +47,7 @@ def parse_address(url: str, *, schema: str | None = None) -> PostgresAddress:
     if parts.scheme not in ("postgresql", "postgres"):
         raise StoreUrlError(_hidden(url), f"no PostgreSQL store has the scheme {parts.scheme!r}")
     if parts.fragment or parts.netloc.count("@") > 1 or "@" in parts.path + parts.query.partition("=")[0]:
-        # What follows would be taken for something else, and perhaps shown, or asked for as the name of a server.
+        # The rest would be taken for something else, and perhaps shown, or asked for as the name of a server.
         raise StoreUrlError(
             "postgresql://...", "a password with one of # / ? @ has to be percent-encoded (%23 %2F %3F %40)"
         )

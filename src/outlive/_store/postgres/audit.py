@@ -1,4 +1,4 @@
-"""The audit log on a server. What each verb promises is written in `outlive._store.audit`; how a row is chained to the
+"""The audit log on a server. The contract of each verb is in `outlive._store.audit`; how a row is chained to the
 one before it stands in functions/append_audit.sql."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Checkpoints on a server. What each verb promises is written in `outlive._store.checkpoints`."""
+"""Checkpoints on a server. The contract of each verb is in `outlive._store.checkpoints`."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ async def claim_runs(session: Session, wanted: ClaimRequest, writing: Writing, *
             else:
                 claims = joined(claims, await _claim_free(session, rest, writing, rows))
         except BaseException:
-            # What was claimed before is the worker's all the same: it must look for it.
+            # A tree that was claimed before is the worker's all the same: it must look for it.
             session.is_doubtful |= bool(claims.claims)
             raise
     return claims

@@ -177,4 +177,4 @@ class Session:
         try:
             await self.run("ROLLBACK")
         except ERRORS:
-            self.connection.terminate()  # What was wrong before is what the caller hears.
+            self.connection.terminate()  # The caller hears of the earlier error.

@@ -1,4 +1,4 @@
-"""Trees and blobs that are needed no longer. What each verb promises is written in `outlive._store.deleting`; whether a
+"""Trees and blobs that are needed no longer. The contract of each verb is in `outlive._store.deleting`; whether a
 tree may go is judged in functions/delete_trees.sql."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The eyes of a checker on a server. What each verb promises is written in `outlive._store.examine`.
+"""The eyes of a checker on a server. The contract of each verb is in `outlive._store.examine`.
 
 Looking is a transaction of its own that only reads and sees one moment. Repairing locks the root's row first, as every
 writer does: earlier writes are seen, and later ones write over it.

@@ -80,7 +80,7 @@ class StepHandle:
     async def _do(self, verb: str, query: str, *args: Any, **options: Any) -> Any:
         connection = self._get()
         self._check(query)
-        # What the driver has no form for; all other types it writes as PostgreSQL has them.
+        # The driver has no form for enums; all other types it writes as PostgreSQL has them.
         args = tuple(value.value if isinstance(value, Enum) else value for value in args)
         try:
             return await getattr(connection, verb)(query, *args, **options)

@@ -66,7 +66,7 @@ class Listener:
             await asyncio.wait([task])
 
     def _hear(self, _connection: object, pid: int, _channel: str, cell: object) -> None:
-        # What this process made due, it knows already.
+        # This process knows already which runs it made due.
         if not self._is_own(pid):
             self._ring(from_text(str(cell)))
 
@@ -115,7 +115,7 @@ class Listener:
     async def _listen_to_rings(self, connection: Connection) -> None:
         with suppress(*ERRORS):
             await connection.add_listener(self._rings_channel, self._hear_of_run)
-            # As long as this connection lives, commits that ring are announced (functions/commit_changes.sql).
+            # Commits that ring are announced while this connection lives (functions/commit_changes.sql).
             lock = statements(self._address.schema)["lock_followed"]
             await connection.execute(lock, self._rings_channel, timeout=CONNECT_SECONDS)
             self._ring_followers("")

@@ -50,7 +50,7 @@ def _words(schema: str) -> dict[str, str]:
     version = functions_version()
     return _COMMON | {
         "schema": quoted(schema),
-        # As text in a literal: quoted as a name, and once more as a literal.
+        # Text in a literal: quoted as a name, and once more as a literal.
         "sequence": f"{quoted(schema)}.runs_key_seq".replace("'", "''"),
         "audit_table": f"{quoted(schema)}.audit".replace("'", "''"),
         "functions_version": version,

@@ -151,7 +151,8 @@ class QueueClaim:
             locked = {row["key"]: row for row in rows}
             taken = await self._take_over([locked[key] for key in chosen if key in locked])
             serving.took(claim.run.journal for claim in taken)
-            # What others have locked is theirs in this moment; the rest is damaged, and must not stand in the way.
+            # Runs that others have locked are theirs in this moment; the rest is damaged, and must not stand in the
+            # way.
             serving.has_more |= len(locked) < len(chosen)
             skipped.update(set(chosen) - {claim.run.journal for claim in taken})
             claims += taken

@@ -69,7 +69,7 @@ async def find_runs(session: Session, run_ids: Sequence[str], writing: Writing) 
     found = await read.find_runs(session, run_ids)
     if missing := [run_id for run_id in run_ids if run_id not in found]:
         await start_requested(session, writing, missing)
-        # Also if there was no request: another process may have made a run of it since we looked.
+        # Even if there was no request: another process may have made a run of it since we looked.
         found |= await read.find_runs(session, missing)
     return found
 

@@ -1,4 +1,4 @@
-"""Schedules on a server. What each verb promises is written in `outlive._store.schedules`."""
+"""Schedules on a server. The contract of each verb is in `outlive._store.schedules`."""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ class Pools(NamedTuple):
 class PostgresStore:
     """A store in one schema of a PostgreSQL database; any number of processes on any number of machines may share it.
 
-    What each verb promises is written in `outlive._store.contract` and not repeated here.
+    The contract of each verb is in `outlive._store.contract` and not repeated here.
 
     Args:
         url: `postgresql://user@host/database?schema=outlive`, see `outlive._store.postgres.address`.
@@ -315,7 +315,7 @@ class PostgresStore:
     async def put_blobs(self, blobs: Sequence[Blob]) -> None:
         """See `Store`."""
         if blobs:
-            # What is there already is left as it is, so putting it there twice does no harm.
+            # A blob that exists is left as it is, so putting it there twice does no harm.
             shared = self.pools.shared
             await self._end_of(self._spawn(shared.do_repeatable(commit.put_blobs, blobs, self._writing, is_write=True)))
 

@@ -1,4 +1,4 @@
-"""The audit log in the file. What each verb promises is written in `outlive._store.audit`.
+"""The audit log in the file. The contract of each verb is in `outlive._store.audit`.
 
 The writer is the only one that writes, and holds the file while it does: the last row is the end of the chain.
 """

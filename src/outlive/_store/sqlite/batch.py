@@ -107,7 +107,7 @@ class Batch:
                     self._roots[journal] = run
                 if run.slot == IN_LINE:
                     self._lined.append(journal)
-                    self._closed.add(run.queue)  # What comes behind it does not overtake it.
+                    self._closed.add(run.queue)  # Later runs do not overtake it.
                 elif run.queue and run.slot == OUTSIDE:
                     self._session.made_due = True  # There is a slot for those in line.
             if run.tags and (run.number or not change.journal):

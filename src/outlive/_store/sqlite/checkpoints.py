@@ -1,4 +1,4 @@
-"""The checkpoints of users' programs, not those of the WAL. What each verb promises: `outlive._store.checkpoints`."""
+"""The checkpoints of users' programs, not those of the WAL. The contract: `outlive._store.checkpoints`."""
 
 from __future__ import annotations
 

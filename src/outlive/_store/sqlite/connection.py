@@ -121,7 +121,7 @@ class Session:
         wal = find_file(self._wal_path)
         if self._has_moved.value or wal != (self._wal or wal):
             raise moved(self.path)
-        self._wal = wal  # The same for as long as this connection is open.
+        self._wal = wal  # It does not change while this connection is open.
 
     def execute(self, name: str, *values: Value) -> apsw.Cursor:
         """Run the statement in the file of this name."""
@@ -298,7 +298,7 @@ def translate(error: apsw.Error | StoreMovedError, path: Path, *, is_committing:
             )
         case apsw.BusyError() | apsw.LockedError():
             return StoreUnavailableError(file, f"{reason}; another process has been writing for {BUSY_SECONDS:g} s")
-        case apsw.IOError():  # Also a full disk, if SQLite needs a file beside the database.
+        case apsw.IOError():  # A full disk raises this too, if SQLite needs a file beside the database.
             return StoreUnavailableError(file, f"{reason}; look at its disk, which may be full or broken")
         case apsw.ProtocolError() | apsw.NoMemError():
             return StoreUnavailableError(file, reason)

@@ -1,4 +1,4 @@
-"""Trees and blobs that are needed no longer. What each verb promises is written in `outlive._store.deleting`.
+"""Trees and blobs that are needed no longer. The contract of each verb is in `outlive._store.deleting`.
 
 Deleted rows leave free pages, which later rows fill. A file that was made with incremental vacuum gives back
 superfluous pages, a few at a time: each page that is given back from the end of the file may mean that another one

@@ -21,7 +21,7 @@ def put_messages(session: Session, messages: Sequence[Message], *, inbox_message
     journals: set[int] = set()
     deliveries = [_put(session, message, inbox_messages_max, journals) for message in messages]
     wake_for_mail(session, journals)
-    # Also if all of them were due before: the owner of one has to read the message.
+    # Even if all of them were due before: the owner of one has to read the message.
     session.made_due |= bool(journals)
     return deliveries
 

@@ -42,7 +42,7 @@ def open_database(session: Session) -> None:
     _check_identity(session.path)
     _check_version(session)
     if not session.path.stat().st_size:
-        # Of a file that has pages this cannot be changed, and asking for it again would write.
+        # In a file that has pages this cannot be changed, and asking for it again would write.
         session.connection.pragma("auto_vacuum", "incremental")
     _enter_wal_mode(session)
     while (version := read_version(session)) < len(migrations()):

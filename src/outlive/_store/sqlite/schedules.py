@@ -1,4 +1,4 @@
-"""Schedules in the file. What each verb promises is written in `outlive._store.schedules`."""
+"""Schedules in the file. The contract of each verb is in `outlive._store.schedules`."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ T = TypeVar("T")
 class SqliteStore:
     """A store in one file; any number of processes of one machine may share it.
 
-    What each verb promises is written in `outlive._store.contract` and not repeated here.
+    The contract of each verb is in `outlive._store.contract` and not repeated here.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, clock: Callable[[], int]) -> None:

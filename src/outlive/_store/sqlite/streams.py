@@ -1,4 +1,4 @@
-"""Streams of runs. What each verb promises is written in `outlive._store.streams`."""
+"""Streams of runs. The contract of each verb is in `outlive._store.streams`."""
 
 from __future__ import annotations
 

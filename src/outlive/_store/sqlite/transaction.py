@@ -226,7 +226,7 @@ class _Sitting:
             end.future.set_exception(refusal.explain(session))
             return
         except apsw.ConstraintError as error:
-            end.future.set_exception(error)  # Of the user's own: it is judged when the transaction ends.
+            end.future.set_exception(error)  # A constraint of the user's own: it is judged when the transaction ends.
         except Exception as error:
             end.future.set_exception(explain(session, error))
         # Nothing of the step stays, and that is not a reason for the others to fail.

@@ -114,7 +114,7 @@ def tags_to_json(tags: dict[str, str], text: Text) -> str | None:
 
 def state_of(run: Run, text: Text) -> tuple[Any, ...]:
     """The columns that can change while a run lives, in the order of STATE_COLUMNS."""
-    salt = (run.nonce ^ run.number) & BITS_32  # As `_salt`, and no call: this is done for every change of every run.
+    salt = (run.nonce ^ run.number) & BITS_32  # `_salt` without a call: this is done for every change of every run.
     return (
         run.status.value,
         to_json_or_null(run.waits),

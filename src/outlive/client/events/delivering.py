@@ -37,7 +37,7 @@ async def deliver(store: Store, name: str, event: SentEvent) -> int:
     if sink is None:
         raise DeliveryRefusedError(name, event.id, "there is no such sink any more")
     body = msgspec.json.encode(event)
-    # The same for every attempt, and without what an id may have and a header may not.
+    # Equal for every attempt, and without characters that an id may have and a header may not.
     delivery = f"evt_{event.digest}"
     headers = {"content-type": "application/json", ID: delivery}
     try:

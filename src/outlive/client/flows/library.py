@@ -153,7 +153,7 @@ class Library:
 
         def revise(before: FlowEntry, now: int) -> FlowEntry:
             if not draft and before.current is not None and before.current.hash == digits:
-                return before  # Also for a writer that has done it, and has not seen the answer.
+                return before  # The writer may have done it, and not seen the answer.
             check_expected(name, expected, before)
             if draft and (before.draft is None or before.draft.number != draft):
                 raise StaleFlowError(name, draft, before.draft.number if before.draft else 0, what="draft")
@@ -177,7 +177,7 @@ class Library:
         def save(before: FlowEntry, now: int) -> FlowEntry:
             number, base = (before.draft.number, before.draft.base) if before.draft else (0, before.revision)
             if before.draft is not None and before.draft.hash == digits:
-                return before  # Also for a writer that has done it, and has not seen the answer.
+                return before  # The writer may have done it, and not seen the answer.
             if expected is not None and expected != number:
                 who = before.draft.by if before.draft else ""
                 raise StaleFlowError(name, expected, number, what="draft", by=who)

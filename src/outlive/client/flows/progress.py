@@ -154,7 +154,7 @@ class Progress:
             if any(id in self._touched or id in passed for id in followers[node.id]):
                 passed.add(node.id)
             views[node.id] = self._view(node, run, is_passed=node.id in passed)
-        # Of a step that only some branch needs, the journal says nothing before it has ended: it is left pending.
+        # The journal says nothing of a step that only some branch needs before it has ended: it is left pending.
         known = self._touched | waits.keys()
         unsure = {node.id for node in self._nodes if not node.is_certain and node.id not in known}
         for node in sorted(self._nodes, key=lambda node: node.depth):
@@ -162,7 +162,7 @@ class Progress:
             is_next = views[node.id].state is StepState.PENDING and is_free and node.id not in unsure
             if is_next and not run.has_ended:
                 wait = waits.get(node.id) or (others[0] if len(others) == 1 else None)
-                # Of a run that waits for named steps only, no other step is open: one without an event has ended.
+                # If a run waits for named steps only, no other step is open: a step without an event has ended.
                 is_over = run.status == "waiting" and waits and not others and node.id not in known
                 view = StepView(state=StepState.SUCCEEDED) if is_over else self._open_view(node, wait, run.status)
                 views[node.id] = StepView() if is_over and node.is_conditional else view

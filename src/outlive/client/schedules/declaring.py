@@ -102,7 +102,7 @@ def _renewed_by(row: ScheduleRow | None, wanted: Wanted, now: int) -> NewSchedul
     if wanted.is_resting and state.paused is None:
         state = replace(state, paused=Pause(now, "", RESTING))
     elif not wanted.is_resting and state.paused is not None and state.paused.reason == RESTING:
-        # What passed while it was disabled is not caught up.
+        # Ticks that passed while it was disabled are not caught up.
         state = replace(state, paused=None, cursor=now)
     if state is stored.state:
         return made

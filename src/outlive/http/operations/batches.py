@@ -130,7 +130,7 @@ async def start_batch(call: Call, body: StartBatch) -> Started:
     except e.RunExistsError as error:
         if call.principal.bounds.is_open:
             raise
-        # What it is may be something that the principal may not see.
+        # The principal may not be allowed to see what it is.
         raise e.RunExistsError(error.run_id, "another run has this id", "use another id") from None
     return Started(batch.id)
 

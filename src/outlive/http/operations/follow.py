@@ -119,5 +119,5 @@ async def follow_runs(call: Call, query: RunsFollowQuery) -> Content:
     of, by = call.principal.namespace, call.principal.id
     call.live.check(query, of=of, by=by)
     known = read_known(call.headers.get("last-event-id", ""))
-    await call.engine.count(limit=1, **query.filters())  # What cannot be looked for is refused before the first byte.
+    await call.engine.count(limit=1, **query.filters())  # A bad filter is refused before the first byte.
     return Content(EVENT_STREAM, call.live.follow(call.view, query, of=of, by=by, known=known))

@@ -192,7 +192,7 @@ class WorkersConformance(Facet):
         beat = store.open_beat("worker-a")
         clock.advance(seconds=1)
         assert beat.renew(lease_seconds=LEASE_SECONDS) is True
-        await hire(store, "worker-a", lease_seconds=LEASE_SECONDS - 1)  # As it was before the renewal.
+        await hire(store, "worker-a", lease_seconds=LEASE_SECONDS - 1)  # The lease is as it was before the renewal.
         (before,) = await store.list_workers()
 
         with pytest.raises(StoreWentBackError, match="worker-a"):

@@ -61,7 +61,7 @@ class Trial:
         except (TimeoutError, LoopHeld, SurvivalError):
             if not limit.is_over:
                 raise
-        if ended is None or limit.is_over:  # What ended it may have been taken for a failure of the workflow.
+        if ended is None or limit.is_over:  # Its end may have been taken for a failure of the workflow.
             self._fail(f"  {limit.describe()}")
         return ended
 

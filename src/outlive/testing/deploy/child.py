@@ -35,7 +35,7 @@ async def answer_all(asked: BinaryIO, answers: BinaryIO) -> None:
         say(Answer(error=str(error)))
         return
     tune_interpreter()
-    gc.freeze()  # What the import has left is not looked through again.
+    gc.freeze()  # Objects that the import has left are not looked through again.
     say(Answer())
     decode = msgspec.json.Decoder(list[Tree]).decode
     for line in asked:

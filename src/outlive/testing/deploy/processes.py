@@ -129,7 +129,7 @@ class _Child:
         await asyncio.to_thread(self._process.wait)
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
-                with suppress(OSError):  # What was not read goes with the process.
+                with suppress(OSError):  # Unread data goes with the process.
                     pipe.close()
 
 

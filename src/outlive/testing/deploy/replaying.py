@@ -29,7 +29,7 @@ def engine_in(app: str, url: str | None) -> Engine:
     if isinstance(found, ModuleType):
         if url is None:
             raise ConfigurationError("there is no store; give --store URL or set OUTLIVE_STORE")
-        # What is behind a server is not opened here: such an engine has the code, and no runs.
+        # The store behind a server is not opened here: such an engine has the code, and no runs.
         return Engine("memory:" if url.startswith(SERVERS) else url, worker=False)
     engine = found() if callable(found) and not isinstance(found, Engine) else found
     if not isinstance(engine, Engine):

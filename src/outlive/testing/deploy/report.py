@@ -23,7 +23,7 @@ _VARIES = re.compile(
     r"|(?<=detached run )\S+|(?<=the end of )\S+|(?<=promise )\S+"  # Ids.
     r"|(?<=run )\d+|(?<=attempt )\d+|(?<=event )\d+|(?<=message )\d+|(?<=and )\d+(?= more)|(?<=\[)\d+(?=\])"
     r"|(?<=\()[^()]*\d[^()]*(?=\))"  # The key of an ask.
-    r"|input_value=.*?(?=, input_type)"  # Of pydantic: a value of the user.
+    r"|input_value=.*?(?=, input_type)"  # A value of the user, in a message of pydantic.
 )
 _HEADINGS = {
     Kind.DIVERGES: "would be parked: the code asks for something else than the journal has",

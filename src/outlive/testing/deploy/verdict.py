@@ -160,7 +160,7 @@ class Judge:
         execution = self._execution_of(tree, blobs)
         try:
             return list(self._replay(tree, execution, events))
-        except Exception as error:  # As a worker that rebuilds it: a bug, or the user's code.
+        except Exception as error:  # A worker that rebuilds it does so too: a bug, or the user's code.
             kind = f"it could not be replayed: {type(error).__qualname__}"
             text = f"{kind}: {error}"
             seq = execution.events
@@ -187,7 +187,7 @@ class Judge:
     def _replay(self, tree: Tree, execution: Execution, events: list[AnyEvent]) -> Iterator[Finding]:
         execution.compares_arguments = True
         execution.look_ahead(events)
-        # What the code says to the world behind the last event, it says again when a worker takes the run.
+        # Behind the last event, the code repeats its messages to the world when a worker takes the run.
         execution.ahead.seen = sys.maxsize
         for event in events:
             for command in feed_again(execution, event):

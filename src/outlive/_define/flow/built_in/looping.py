@@ -136,7 +136,7 @@ class _Items:
             raise
         for lane in lanes:
             if not lane.cancelled():
-                self._error = self._error or lane.exception()  # Of a lane: what is not a failure of an item.
+                self._error = self._error or lane.exception()  # An error of a lane is not a failure of an item.
         if self._error is not None:
             raise self._error
         errors = [{"index": index, **error_data(error)} for index, error in sorted(self._errors.items())]
@@ -151,7 +151,7 @@ class _Items:
             SCOPE.set(place.item(index))
             try:
                 self._results[index] = await self._call.later.run(self._call, index, items[index])
-            except Exception as error:  # What the item raises is its outcome.
+            except Exception as error:  # An error that the item raises is its outcome.
                 self._errors[index] = error
                 if not self._tolerance.allows(len(self._errors), len(items)):
                     self._error = error if len(self._errors) == 1 else self._exceeded()
