@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
@@ -21,9 +22,9 @@ NEEDS_THE_STORE = {
     "bringing-back": "by=, where a server knows who pauses",
     "metrics": "the metrics port of a worker",
     "namespaces": "engine.quotas",
-    "payloads": "engine.counters",
     "postgresql": "connection=",
     "security": "engine.keys.find",
+    "values": "engine.counters",
 }
 PAGES = [page for page in PAGES_WITH_EXAMPLES if "outlive.Engine(" in page.read_text("utf-8")]
 
@@ -43,10 +44,11 @@ def play(page: Path, folder: Path) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.fixture(scope="module")
-def playing(tmp_path_factory: pytest.TempPathFactory) -> dict[Path, Future[subprocess.CompletedProcess[str]]]:
-    """Some pages at once."""
+def playing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[Path, Future[subprocess.CompletedProcess[str]]]]:
+    """Some pages at once; a test waits for its own."""
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        return {page: pool.submit(play, page, tmp_path_factory.mktemp(page.stem)) for page in PAGES}
+        yield {page: pool.submit(play, page, tmp_path_factory.mktemp(page.stem)) for page in PAGES}
+        pool.shutdown(cancel_futures=True)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
