@@ -18,7 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from outlive._model import RunStatus
-from outlive._model.policy import NO_RETRY
+from outlive._model.policy import NO_RETRY, is_last
 from outlive._replay.command import StepKind
 from outlive._runtime.tree.attempt import Attempt
 from proof.simulation.book import Book
@@ -117,7 +117,7 @@ class Ledger:
             complain(f"{what}, and the journal has that attempt as failed")
         # An undo that has used them up parks its run, and a person who resumes the run gives it one more.
         retry = command.options.retry or NO_RETRY
-        if retry.is_last(command.attempt - 1) and not command.options.parks:
+        if is_last(retry, command.attempt - 1) and not command.options.parks:
             complain(f"{what}, and its budget is {retry.attempts}")
         if command.attempt > 1 and command.attempt - 1 not in failed:
             complain(f"{what}, and the attempt before is not in the journal")

@@ -40,30 +40,14 @@ NOT_NAMESPACES = ("sync", "view")
 
 
 INSIDE = {
-    "All": ("problems", "settles_for", "wanted"),
-    "Any": ("problems", "settles_for", "wanted"),
-    "Breaker": ("ask", "record", "renew", "settle", "withdraw"),
-    "Debounce": ("after", "begins_at"),
     "DeployReport": ("add",),
-    "FixedWindow": ("charge", "earliest", "forgotten_at", "refund"),
     "Flow": ("plan_for", "register"),
-    "Imported": ("note",),
-    "PartialResults": ("problems", "settles_for", "wanted"),
-    "PartialTimeout": ("problems", "settles_for", "wanted"),
-    "Percentage": ("problems", "settles_for", "wanted"),
-    "Problem": ("at",),
-    "Quorum": ("problems", "settles_for", "wanted"),
-    "RateLimit": ("ask", "charge", "check_cost", "dated", "earliest", "give_back", "try_now"),
     "RemoteStep": ("spec",),
     "Resource": ("check", "open", "wanted"),
-    "Retry": ("delay_seconds", "is_last", "named_seconds"),
-    "Sink": ("wants",),
     "SkipClock": (
         *("call_later", "monotonic", "new_id", "next_alarm_at", "nonce", "nonces_begin_after", "pulse", "random"),
         *("reseed", "spawn"),
     ),
-    "Throttle": ("after",),
-    "TokenBucket": ("charge", "earliest", "forgotten_at", "refund"),
     "Tracing": ("ended", "pass_on", "taken_over"),
 }
 """Members without an underscore that are for Outlive itself: the reference leaves them out, and each should get one."""

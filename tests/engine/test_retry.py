@@ -10,6 +10,7 @@ import pytest
 import outlive
 from outlive import Retry
 from outlive._journal.event import AttemptFailed, StepFailed, StepSucceeded
+from outlive._model.policy import delay_seconds
 from outlive.client.handle import RunHandle
 from outlive.errors import ConfigurationError
 from outlive.limits import Limits
@@ -290,4 +291,4 @@ def test_a_retry_that_cannot_work_is_refused(wrong: dict[str, Any]) -> None:
 @pytest.mark.parametrize(("attempt", "seconds"), [(1, 1), (2, 2), (3, 4), (4, 5), (10_000, 5)])
 def test_back_off_grows_up_to_its_cap(attempt: int, seconds: float) -> None:
     """`first * factor ** n`, at most `cap`, however many attempts there were."""
-    assert seconds == Retry(first=1, factor=2, cap=5, jitter=0).delay_seconds(attempt, 1.0)
+    assert seconds == delay_seconds(Retry(first=1, factor=2, cap=5, jitter=0), attempt, 1.0)

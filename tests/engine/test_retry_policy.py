@@ -15,7 +15,7 @@ import outlive
 from outlive import Retry
 from outlive._journal.event import AttemptFailed, StepFailed
 from outlive._journal.failure import failure_of
-from outlive._model.policy import NO_RETRY
+from outlive._model.policy import NO_RETRY, is_last, named_seconds
 from outlive._runtime.failures import StepRaised
 from outlive._runtime.steps.next_attempt import next_attempt
 from outlive.errors import ConfigurationError, ResourceError
@@ -154,7 +154,7 @@ def test_a_resource_that_failed_is_judged_by_the_error_of_its_set_up() -> None:
 def test_a_named_delay_is_never_shorter() -> None:
     """The jitter of a delay that was named goes one way only."""
     for spread in (-1.0, 1.0):
-        assert 12.0 == Retry(jitter=0.2).named_seconds(10, spread)
+        assert 12.0 == named_seconds(Retry(jitter=0.2), 10, spread)
 
 
 async def test_a_predicate_decides_which_failures_are_retried() -> None:
@@ -406,5 +406,5 @@ def test_a_number_in_place_of_a_retry_policy_is_refused_everywhere(give: Callabl
 
 def test_one_attempt_is_the_last_resort() -> None:
     """Nothing is retried without a policy."""
-    assert NO_RETRY.is_last(1)
-    assert not EVENLY.is_last(10**9)
+    assert is_last(NO_RETRY, 1)
+    assert not is_last(EVENLY, 10**9)

@@ -10,6 +10,7 @@ import pytest
 import outlive
 from outlive import Retry
 from outlive._journal.event import AttemptFailed, CancelRequested, RunParked, StepFailed
+from outlive._model.policy import is_last
 from outlive.errors import DefinitionError, RunCancelledError, RunFailedError, RunTimedOutError
 from outlive.limits import Limits
 from outlive.testing import Survivor, crash_everywhere
@@ -289,7 +290,7 @@ async def test_a_plain_function_can_undo(engine: outlive.Engine) -> None:
     assert "saga_book.undo" == saga_book.call_options.undo.name
     retry = saga_book.call_options.undo.options.retry
     assert retry is not None
-    assert not retry.is_last(10)
+    assert not is_last(retry, 10)
     run = await engine.start(saga_mixed, [])
 
     with pytest.raises(RunFailedError, match="planned"):

@@ -9,7 +9,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from outlive._model.breaker import BreakerState, Permit, Phase, Refusal
+from outlive._model.breaker import (
+    BreakerState,
+    Permit,
+    Phase,
+    Refusal,
+    ask_breaker,
+    record_call,
+    renew_trial,
+    settled,
+    withdraw_permit,
+)
 from outlive.errors import ConfigurationError
 from outlive.limits import Breaker
 
@@ -35,8 +45,8 @@ class Caller:
     def ask(self, *, lapse: int | None = LAPSE) -> Permit | Refusal:
         """Want to call."""
         self.asked += 1
-        self.state, answer = self.breaker.ask(
-            self.state, permit_id=f"permit-{self.asked}", now_at=self.now_at, lapse=lapse
+        self.state, answer = ask_breaker(
+            self.breaker, self.state, permit_id=f"permit-{self.asked}", now_at=self.now_at, lapse=lapse
         )
         return answer
 
@@ -48,7 +58,7 @@ class Caller:
 
     def record(self, permit: Permit, *, is_good: bool) -> None:
         """Say how it went."""
-        self.state = self.breaker.record(self.state, permit, is_good=is_good, now_at=self.now_at)
+        self.state = record_call(self.breaker, self.state, permit, is_good=is_good, now_at=self.now_at)
 
     def fail(self, times: int = 1) -> None:
         """Call and fail."""
@@ -57,7 +67,7 @@ class Caller:
 
     def phase(self) -> Phase:
         """What it is now."""
-        return self.breaker.settle(self.state, now_at=self.now_at).phase
+        return settled(self.breaker, self.state, now_at=self.now_at).phase
 
 
 def test_failures_in_a_row_open_a_breaker() -> None:
@@ -182,7 +192,7 @@ def test_a_trial_that_says_it_is_under_way_has_not_failed() -> None:
     trial = caller.permit()
     for _ in range(10):
         caller.wait(20)
-        caller.state = caller.breaker.renew(caller.state, trial, now_at=caller.now_at, lapse=LAPSE)
+        caller.state = renew_trial(caller.breaker, caller.state, trial, now_at=caller.now_at, lapse=LAPSE)
 
     caller.record(trial, is_good=True)
 
@@ -196,7 +206,7 @@ def test_a_trial_that_is_withdrawn_leaves_its_place_to_another() -> None:
     caller.wait(10)
     trial = caller.permit()
 
-    caller.state = caller.breaker.withdraw(caller.state, trial.id, now_at=caller.now_at)
+    caller.state = withdraw_permit(caller.breaker, caller.state, trial.id, now_at=caller.now_at)
 
     assert caller.permit().is_trial
 
@@ -208,7 +218,7 @@ def test_asking_twice_for_one_trial_is_asking_once() -> None:
     caller.wait(10)
     trial = caller.permit()
 
-    _, again = caller.breaker.ask(caller.state, permit_id=trial.id, now_at=caller.now_at, lapse=LAPSE)
+    _, again = ask_breaker(caller.breaker, caller.state, permit_id=trial.id, now_at=caller.now_at, lapse=LAPSE)
 
     assert trial == again
 
@@ -241,7 +251,7 @@ def test_an_open_breaker_lets_no_attempt_through_and_a_trying_one_few(
     under_way: list[tuple[Permit, int]] = []
     in_a_row = 0
     for what, number in script:
-        phase, epoch = caller.phase(), caller.breaker.settle(caller.state, now_at=caller.now_at).epoch
+        phase, epoch = caller.phase(), settled(caller.breaker, caller.state, now_at=caller.now_at).epoch
         if what == "wait":
             caller.wait(number)
         elif what == "ask":
@@ -255,9 +265,9 @@ def test_an_open_breaker_lets_no_attempt_through_and_a_trying_one_few(
                 assert answer.at > caller.now_at
         elif under_way:
             permit, _ = under_way.pop(number % len(under_way))
-            before = caller.breaker.settle(caller.state, now_at=caller.now_at)
+            before = settled(caller.breaker, caller.state, now_at=caller.now_at)
             if what == "withdraw":
-                caller.state = caller.breaker.withdraw(caller.state, permit.id, now_at=caller.now_at)
+                caller.state = withdraw_permit(caller.breaker, caller.state, permit.id, now_at=caller.now_at)
                 assert caller.phase() is before.phase
                 continue
             caller.record(permit, is_good=what == "good")
@@ -275,7 +285,7 @@ def test_an_open_breaker_lets_no_attempt_through_and_a_trying_one_few(
         live_trials = [
             permit
             for permit, began_at in under_way
-            if permit.epoch == caller.breaker.settle(caller.state, now_at=caller.now_at).epoch and permit.is_trial
+            if permit.epoch == settled(caller.breaker, caller.state, now_at=caller.now_at).epoch and permit.is_trial
         ]
         assert len(live_trials) <= trials
 

@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 import pytest
 
 import outlive
+from outlive._define.machine.joins import wanted
 from outlive.errors import DefinitionError
 from outlive.errors.program import DuplicateDefinitionError, MachineError
 from outlive.machine import All, PartialTimeout, Percentage, Quorum
@@ -149,8 +150,8 @@ def test_a_split_has_branches_of_different_names() -> None:
 @pytest.mark.parametrize("percent", [7, 14, 28, 29, 55, 56, 57, 58])
 def test_a_percentage_is_rounded_up_but_not_for_nothing(percent: int) -> None:
     """7 % of 100 are 7, whatever a float makes of it; 7.1 % are 8."""
-    assert Percentage(percent / 100).wanted(100) == percent
-    assert Percentage(percent / 100 + 0.001).wanted(100) == percent + 1
+    assert wanted(Percentage(percent / 100), 100) == percent
+    assert wanted(Percentage(percent / 100 + 0.001), 100) == percent + 1
 
 
 async def test_an_invalid_machine_cannot_be_started() -> None:

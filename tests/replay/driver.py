@@ -43,7 +43,7 @@ from outlive._journal.event import (
 )
 from outlive._journal.failure import failure_of
 from outlive._model import RunStatus
-from outlive._model.policy import NO_RETRY
+from outlive._model.policy import NO_RETRY, delay_seconds, is_last
 from outlive._replay.command import (
     AwaitEnd,
     CancelStep,
@@ -304,11 +304,11 @@ class Driver:
             value = self._outcome(command)
         except Exception as error:
             failure, retry = failure_of(error), command.options.retry or NO_RETRY
-            is_last = retry.is_last(attempt) or not isinstance(error, retry.on)
-            if is_last and not command.options.parks:
+            is_over = is_last(retry, attempt) or not isinstance(error, retry.on)
+            if is_over and not command.options.parks:
                 return StepFailed(at=at, run=run, call=call, failure=failure, digest=digest, attempt=attempt)
             # An undo that is at its end parks its run; here somebody resumes it at once.
-            retry_at = at if is_last else at + round(retry.delay_seconds(attempt, 0.0) * SECOND)
+            retry_at = at if is_over else at + round(delay_seconds(retry, attempt, 0.0) * SECOND)
             return AttemptFailed(
                 at=at, run=run, call=call, failure=failure, digest=digest, attempt=attempt, retry_at=retry_at
             )

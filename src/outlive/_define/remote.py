@@ -23,7 +23,7 @@ from outlive._journal.failure import OWN_ERRORS, class_name, exception_of
 from outlive._journal.form import FormType, form_type
 from outlive._journal.value import TAGGED, type_name
 from outlive._model import Failure, Payload, Retry, RunStatus, given
-from outlive._model.policy import NO_RETRY, check_retry
+from outlive._model.policy import NO_RETRY, check_retry, delay_seconds, is_last, named_seconds
 from outlive._model.queue import DEFAULT, queue_name
 from outlive._model.remote import OF_REMOTE, VERSION, RemoteTerms
 from outlive._replay.ask import cancel_detached, current_execution, end_of, read_or_park, start_detached
@@ -149,13 +149,13 @@ class RemoteStep(Generic[I, T]):
 def _delay(retry: Retry, attempt: int, error: BaseException, failure: Failure | None) -> float | None:
     """After how many seconds the next attempt is made; None if there is none."""
     said = {} if failure is None else failure.attributes
-    if retry.is_last(attempt) or said.get("retryable") is False or not isinstance(error, retry.on):
+    if is_last(retry, attempt) or said.get("retryable") is False or not isinstance(error, retry.on):
         return None
     if retry.when is not None and not retry.when(error):
         return None
     spread = 2 * random() - 1
     named = retry.delay(error, attempt) if callable(retry.delay) else said.get("retry_after")
-    return retry.delay_seconds(attempt, spread) if named is None else retry.named_seconds(named, spread)
+    return delay_seconds(retry, attempt, spread) if named is None else named_seconds(retry, named, spread)
 
 
 @overload

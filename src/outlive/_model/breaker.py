@@ -132,61 +132,67 @@ class Breaker:
     def _reset(self) -> int:
         return round(self.reset * _MICROSECONDS)
 
-    def ask(
-        self, state: BreakerState, *, permit_id: str, now_at: int, lapse: int | None = None
-    ) -> tuple[BreakerState, Permit | Refusal]:
-        """A permit, or when to ask again. Asking twice with one id is asking once.
 
-        A trial counts as failed if it is not renewed for `lapse` microseconds; without `lapse` it never does.
-        """
-        state = self.settle(state, now_at=now_at)
-        match state.phase:
-            case Phase.CLOSED:
-                return state, Permit(permit_id, state.epoch, is_trial=False)
-            case Phase.OPEN:
-                at = state.until_at + min(state.refused * SPACING, self._reset)
-                return replace(state, refused=state.refused + 1), Refusal(at)
-            case Phase.HALF_OPEN:
-                if permit_id not in state.trials and len(state.trials) >= self.trials:
-                    return state, Refusal(now_at + min(TRIAL_LOOK, self._reset))
-                trials = state.trials | {permit_id: NEVER if lapse is None else now_at + lapse}
-                return replace(state, trials=trials), Permit(permit_id, state.epoch, is_trial=True)
+def ask_breaker(
+    breaker: Breaker, state: BreakerState, *, permit_id: str, now_at: int, lapse: int | None = None
+) -> tuple[BreakerState, Permit | Refusal]:
+    """A permit, or when to ask again. Asking twice with one id is asking once.
 
-    def record(self, state: BreakerState, permit: Permit, *, is_good: bool, now_at: int) -> BreakerState:
-        """The state after a call has ended. A call of an earlier epoch is ignored."""
-        state = self.settle(state, now_at=now_at)
-        if permit.epoch != state.epoch:
+    A trial counts as failed if it is not renewed for `lapse` microseconds; without `lapse` it never does.
+    """
+    state = settled(breaker, state, now_at=now_at)
+    match state.phase:
+        case Phase.CLOSED:
+            return state, Permit(permit_id, state.epoch, is_trial=False)
+        case Phase.OPEN:
+            at = state.until_at + min(state.refused * SPACING, breaker._reset)
+            return replace(state, refused=state.refused + 1), Refusal(at)
+        case Phase.HALF_OPEN:
+            if permit_id not in state.trials and len(state.trials) >= breaker.trials:
+                return state, Refusal(now_at + min(TRIAL_LOOK, breaker._reset))
+            trials = state.trials | {permit_id: NEVER if lapse is None else now_at + lapse}
+            return replace(state, trials=trials), Permit(permit_id, state.epoch, is_trial=True)
+
+
+def record_call(breaker: Breaker, state: BreakerState, permit: Permit, *, is_good: bool, now_at: int) -> BreakerState:
+    """The state after a call has ended. A call of an earlier epoch is ignored."""
+    state = settled(breaker, state, now_at=now_at)
+    if permit.epoch != state.epoch:
+        return state
+    if is_good:
+        if state.phase is Phase.HALF_OPEN:
+            return BreakerState(Phase.CLOSED, state.epoch + 1)
+        return replace(state, failures=0)
+    if state.phase is Phase.CLOSED and state.failures + 1 < breaker.failures:
+        return replace(state, failures=state.failures + 1)
+    return _opened(breaker, state, now_at)
+
+
+def withdraw_permit(breaker: Breaker, state: BreakerState, permit_id: str, *, now_at: int) -> BreakerState:
+    """The call was not made, or it will not be known how it went: that says nothing about what is called."""
+    state = settled(breaker, state, now_at=now_at)
+    left = {id: until_at for id, until_at in state.trials.items() if id != permit_id}
+    return state if len(left) == len(state.trials) else replace(state, trials=left)
+
+
+def renew_trial(breaker: Breaker, state: BreakerState, permit: Permit, *, now_at: int, lapse: int) -> BreakerState:
+    """A trial is still under way."""
+    state = settled(breaker, state, now_at=now_at)
+    if permit.id not in state.trials:
+        return state
+    return replace(state, trials=state.trials | {permit.id: now_at + lapse})
+
+
+def settled(breaker: Breaker, state: BreakerState, *, now_at: int) -> BreakerState:
+    """The state after time has passed: an open breaker becomes half open, and a trial that was never settled
+    lapses."""
+    while True:
+        if state.phase is Phase.OPEN and state.until_at <= now_at:
+            state = BreakerState(Phase.HALF_OPEN, state.epoch + 1)
+        if state.phase is not Phase.HALF_OPEN or min(state.trials.values(), default=NEVER) > now_at:
             return state
-        if is_good:
-            if state.phase is Phase.HALF_OPEN:
-                return BreakerState(Phase.CLOSED, state.epoch + 1)
-            return replace(state, failures=0)
-        if state.phase is Phase.CLOSED and state.failures + 1 < self.failures:
-            return replace(state, failures=state.failures + 1)
-        return self._opened(state, now_at)
+        state = _opened(breaker, state, min(state.trials.values()))
 
-    def withdraw(self, state: BreakerState, permit_id: str, *, now_at: int) -> BreakerState:
-        """The call was not made, or it will not be known how it went: that says nothing about what is called."""
-        state = self.settle(state, now_at=now_at)
-        left = {id: until_at for id, until_at in state.trials.items() if id != permit_id}
-        return state if len(left) == len(state.trials) else replace(state, trials=left)
 
-    def renew(self, state: BreakerState, permit: Permit, *, now_at: int, lapse: int) -> BreakerState:
-        """A trial is still under way."""
-        state = self.settle(state, now_at=now_at)
-        if permit.id not in state.trials:
-            return state
-        return replace(state, trials=state.trials | {permit.id: now_at + lapse})
-
-    def settle(self, state: BreakerState, *, now_at: int) -> BreakerState:
-        """The state after time has passed: an open breaker becomes half open, and a trial that was never settled
-        lapses."""
-        while True:
-            if state.phase is Phase.OPEN and state.until_at <= now_at:
-                state = BreakerState(Phase.HALF_OPEN, state.epoch + 1)
-            if state.phase is not Phase.HALF_OPEN or min(state.trials.values(), default=NEVER) > now_at:
-                return state
-            state = self._opened(state, min(state.trials.values()))
-
-    def _opened(self, state: BreakerState, at: int) -> BreakerState:
-        return BreakerState(Phase.OPEN, state.epoch + 1, until_at=at + self._reset)
+def _opened(breaker: Breaker, state: BreakerState, at: int) -> BreakerState:
+    return BreakerState(Phase.OPEN, state.epoch + 1, until_at=at + breaker._reset)

@@ -44,16 +44,6 @@ class Debounce:
             raise InvalidArgumentError(where, "most", self.most, "give at least as much as quiet")
         given.keep(self, key=_key(where, self.key), quiet=quiet, most=most)
 
-    def begins_at(self, burst: Burst, now_at: int) -> int:
-        """When the run is to begin, if a start comes now."""
-        quiet_at = now_at + _microseconds(self.quiet)
-        return quiet_at if self.most is None else min(quiet_at, burst.first_at + _microseconds(self.most))
-
-    def after(self, burst: Burst | None, run_id: str, now_at: int) -> Burst:
-        """The burst to which a start belongs that comes now, given the known burst; a new burst is this run."""
-        known = Burst(run_id, now_at, 0) if burst is None else burst
-        return msgspec.structs.replace(known, until_at=self.begins_at(known, now_at))
-
 
 @dataclass(frozen=True, slots=True)
 class Throttle:
@@ -71,12 +61,6 @@ class Throttle:
         where = "Throttle"
         given.keep(self, key=_key(where, self.key), every=given.seconds(where, "every", self.every))
 
-    def after(self, burst: Burst | None, run_id: str, now_at: int) -> Burst:
-        """The burst to which a start belongs that comes now, given the known burst; a new burst is this run."""
-        if burst is not None and now_at < burst.until_at:
-            return burst
-        return Burst(run_id, now_at, now_at + _microseconds(self.every))
-
 
 class Burst(msgspec.Struct, frozen=True):
     """The run that starts of a key belong to."""
@@ -86,6 +70,24 @@ class Burst(msgspec.Struct, frozen=True):
     """When the first of them came."""
     until_at: int
     """When the run begins at the latest, or when the next run may begin."""
+
+
+def begins_at(debounce: Debounce, burst: Burst, now_at: int) -> int:
+    """When the run is to begin, if a start comes now."""
+    quiet_at = now_at + _microseconds(debounce.quiet)
+    return quiet_at if debounce.most is None else min(quiet_at, burst.first_at + _microseconds(debounce.most))
+
+
+def burst_after(gather: Debounce | Throttle, burst: Burst | None, run_id: str, now_at: int) -> Burst:
+    """The burst to which a start belongs that comes now, given the known burst; a new burst is this run."""
+    match gather:
+        case Debounce():
+            known = Burst(run_id, now_at, 0) if burst is None else burst
+            return msgspec.structs.replace(known, until_at=begins_at(gather, known, now_at))
+        case Throttle():
+            if burst is not None and now_at < burst.until_at:
+                return burst
+            return Burst(run_id, now_at, now_at + _microseconds(gather.every))
 
 
 Bursts = dict[str, Burst]

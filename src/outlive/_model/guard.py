@@ -8,7 +8,7 @@ from typing import Any
 
 from outlive._model import given
 from outlive._model.breaker import Breaker
-from outlive._model.limit import RateLimit
+from outlive._model.limit import RateLimit, check_cost
 from outlive.errors import ConfigurationError, DefinitionError
 
 Cost = int | Callable[..., int]
@@ -31,7 +31,7 @@ class Guard:
         """
         if self.limit is None:
             return 0
-        return self.limit.check_cost(self.cost(*args, **kwargs) if callable(self.cost) else self.cost)
+        return check_cost(self.limit, self.cost(*args, **kwargs) if callable(self.cost) else self.cost)
 
 
 def guard_of(what: str, breaker: Breaker | None, limit: RateLimit | None, cost: Cost | None) -> Guard | None:
@@ -55,7 +55,7 @@ def guard_of(what: str, breaker: Breaker | None, limit: RateLimit | None, cost: 
     if cost is not None and not callable(cost):
         given.whole(what, "cost", cost, least=0)
         try:
-            limit.check_cost(cost)
+            check_cost(limit, cost)
         except ConfigurationError as error:
             raise DefinitionError(f"{what}: {error}") from error
     return Guard(breaker, limit, 1 if cost is None else cost)

@@ -2,7 +2,7 @@
 
 A limit has tiers, and a call must fit into all of them at the same instant. Either every tier is charged or none is:
 nothing has to be given back. A tier is a bucket or a window, and knows two things: the earliest instant at which a
-call of some cost fits (`earliest`), and what it looks like when that call was let through (`charge`).
+call of some cost fits (`fits_at`), and what it looks like when that call was let through (`charge`).
 
 Two books
 ---------
@@ -23,9 +23,8 @@ All instants are microseconds since 1970 UTC.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -45,27 +44,6 @@ Level = tuple[int, int]
 """The state of a tier: for a bucket the nanosecond at which it is full again; for a window its beginning, and what was
 spent in it."""
 EMPTY: Level = (0, 0)
-
-
-class Tier(Protocol):
-    """One of the things that a limit limits."""
-
-    @property
-    def label(self) -> str:
-        """The name of the tier for people, errors and stored states."""
-
-    @property
-    def capacity(self) -> int:
-        """The largest cost that can ever fit."""
-
-    def earliest(self, level: Level, cost: int, now_at: int) -> int:
-        """The first instant from now on at which this fits."""
-
-    def charge(self, level: Level, cost: int, at: int) -> Level:
-        """The level after a call of this cost was let through at `at`, when it fits."""
-
-    def refund(self, level: Level, cost: int) -> Level:
-        """The level after the cost of a call that was not made has been given back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,35 +68,18 @@ class TokenBucket:
 
     @property
     def label(self) -> str:
-        """See `Tier`."""
+        """The name of the tier for people, errors and stored states."""
         return f"{self.rate:g} a second, {self.burst} at once"
 
     @property
     def capacity(self) -> int:
-        """See `Tier`."""
+        """The largest cost that can ever fit."""
         return self.burst
 
     @property
     def _token(self) -> int:
         """Nanoseconds that a token takes to come: rounded up, so that there are never too many."""
         return math.ceil(_NANOSECONDS / self.rate)
-
-    def earliest(self, level: Level, cost: int, now_at: int) -> int:
-        """See `Tier`."""
-        fits_at = level[0] + (cost - self.burst) * self._token
-        return max(now_at, -(-fits_at // _FINE))
-
-    def charge(self, level: Level, cost: int, at: int) -> Level:
-        """See `Tier`."""
-        return max(level[0], at * _FINE) + cost * self._token, 0
-
-    def refund(self, level: Level, cost: int) -> Level:
-        """See `Tier`."""
-        return level[0] - cost * self._token, 0
-
-    def forgotten_at(self, level: Level) -> int:
-        """The instant from which on it is full, and so as if it had never been used."""
-        return -(-level[0] // _FINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,40 +103,69 @@ class FixedWindow:
 
     @property
     def label(self) -> str:
-        """See `Tier`."""
+        """The name of the tier for people, errors and stored states."""
         return f"{self.limit} in {self.seconds:g} s"
 
     @property
     def capacity(self) -> int:
-        """See `Tier`."""
+        """The largest cost that can ever fit."""
         return self.limit
 
+    @property
+    def _width(self) -> int:
+        return round(self.seconds * _MICROSECONDS)
+
     def _begin(self, at: int) -> int:
-        return at - at % round(self.seconds * _MICROSECONDS)
+        return at - at % self._width
 
-    def earliest(self, level: Level, cost: int, now_at: int) -> int:
-        """See `Tier`."""
-        began_at, spent = level
-        # A call may have been let through for a later window: no call overtakes it.
-        window_at = max(self._begin(now_at), began_at)
-        if window_at > began_at or spent + cost <= self.limit:
-            return max(now_at, window_at)
-        return window_at + round(self.seconds * _MICROSECONDS)
 
-    def charge(self, level: Level, cost: int, at: int) -> Level:
-        """See `Tier`."""
-        began_at, spent = level
-        window_at = self._begin(at)
-        return window_at, cost + (spent if window_at == began_at else 0)
+Tier = TokenBucket | FixedWindow
+"""One of the things that a limit limits."""
 
-    def refund(self, level: Level, cost: int) -> Level:
-        """See `Tier`. A call that has room in a window had found those before it full."""
-        windows, spent = divmod(level[1] - cost, self.limit)
-        return level[0] + windows * round(self.seconds * _MICROSECONDS), spent
 
-    def forgotten_at(self, level: Level) -> int:
-        """The instant from which on its window is over, and so as if it had never been used."""
-        return level[0] + round(self.seconds * _MICROSECONDS)
+def fits_at(tier: Tier, level: Level, cost: int, now_at: int) -> int:
+    """The first instant from now on at which this fits."""
+    match tier:
+        case TokenBucket():
+            return max(now_at, -(-(level[0] + (cost - tier.burst) * tier._token) // _FINE))
+        case FixedWindow():
+            began_at, spent = level
+            # A call may have been let through for a later window: no call overtakes it.
+            window_at = max(tier._begin(now_at), began_at)
+            if window_at > began_at or spent + cost <= tier.limit:
+                return max(now_at, window_at)
+            return window_at + tier._width
+
+
+def charge(tier: Tier, level: Level, cost: int, at: int) -> Level:
+    """The level after a call of this cost was let through at `at`, when it fits."""
+    match tier:
+        case TokenBucket():
+            return max(level[0], at * _FINE) + cost * tier._token, 0
+        case FixedWindow():
+            began_at, spent = level
+            window_at = tier._begin(at)
+            return window_at, cost + (spent if window_at == began_at else 0)
+
+
+def _refund(tier: Tier, level: Level, cost: int) -> Level:
+    """The level after the cost of a call that was not made has been given back."""
+    match tier:
+        case TokenBucket():
+            return level[0] - cost * tier._token, 0
+        case FixedWindow():
+            # A call that has room in a window had found the windows before it full.
+            windows, spent = divmod(level[1] - cost, tier.limit)
+            return level[0] + windows * tier._width, spent
+
+
+def _forgotten_at(tier: Tier, level: Level) -> int:
+    """The instant from which on a tier is as if it had never been used: its bucket is full, or its window is over."""
+    match tier:
+        case TokenBucket():
+            return -(-level[0] // _FINE)
+        case FixedWindow():
+            return level[0] + tier._width
 
 
 class LimitState(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -240,85 +230,88 @@ class RateLimit:
         )
         if not tiers:
             raise ConfigurationError(f"{where} limits nothing: give it a TokenBucket or a FixedWindow")
-        for tier in tiers:
-            if not all(hasattr(tier, name) for name in ("label", "capacity", "earliest", "charge", "refund")):
-                wanted = "give TokenBucket or FixedWindow objects, for example TokenBucket(rate=10)"
-                raise ArgumentTypeError(where, "tiers", tier, wanted)
+        objects: tuple[object, ...] = tiers
+        if others := [each for each in objects if not isinstance(each, Tier)]:
+            wanted = "give TokenBucket or FixedWindow objects, for example TokenBucket(rate=10)"
+            raise ArgumentTypeError(where, "tiers", others[0], wanted)
         if len({tier.label for tier in tiers}) < len(tiers):
             raise ConfigurationError(f"{where} has the same tier twice; leave one of them out")
 
-    def check_cost(self, cost: int) -> int:
-        """Give a cost back if a call can have it.
 
-        Raises:
-            ConfigurationError: it is not a number, or more than can ever fit.
-        """
-        cost = given.whole(f"rate limit {self.name}", "cost", cost, least=0)
-        for tier in self.tiers:
-            if cost > tier.capacity:
-                raise ConfigurationError(
-                    f"rate limit {self.name}: a call that costs {cost} never fits into its tier of {tier.label}; "
-                    f"make the call smaller or the tier larger"
-                )
-        return cost
+def check_cost(limit: RateLimit, cost: int) -> int:
+    """Give a cost back if a call can have it.
 
-    def ask(
-        self, state: LimitState, *, cost: int, now_at: int, wait_max: int = 0, has_turn: bool = False
-    ) -> tuple[LimitState, Room | Turn]:
-        """Let a call through within `wait_max` microseconds, or say when it is its turn and line it up.
+    Raises:
+        ConfigurationError: it is not a number, or more than can ever fit.
+    """
+    cost = given.whole(f"rate limit {limit.name}", "cost", cost, least=0)
+    for tier in limit.tiers:
+        if cost > tier.capacity:
+            raise ConfigurationError(
+                f"rate limit {limit.name}: a call that costs {cost} never fits into its tier of {tier.label}; "
+                f"make the call smaller or the tier larger"
+            )
+    return cost
 
-        `has_turn` is for a call that was lined up and comes back.
-        """
-        at, tier = self._latest(state.spent, cost, now_at)
-        if not has_turn or at > now_at + wait_max:
-            planned_at, planned_tier = self._latest(state.lined_up, cost, now_at)
-            at, tier = (planned_at, planned_tier) if planned_at > at else (at, tier)
-        lined_up = self._charged(state.lined_up, cost, at)
-        if at > now_at + wait_max:
-            return LimitState(state.spent, lined_up), Turn(at, tier)
-        # A call that comes back is in the plan already.
-        return LimitState(self._charged(state.spent, cost, at), state.lined_up if has_turn else lined_up), Room(at)
 
-    def try_now(self, state: LimitState, *, cost: int, now_at: int) -> tuple[LimitState, Room | Turn]:
-        """Let a call through at once, or say when that could be; it does not line up."""
-        after, answer = self.ask(state, cost=cost, now_at=now_at)
-        return (after if isinstance(answer, Room) else state), answer
+def ask_limit(
+    limit: RateLimit, state: LimitState, *, cost: int, now_at: int, wait_max: int = 0, has_turn: bool = False
+) -> tuple[LimitState, Room | Turn]:
+    """Let a call through within `wait_max` microseconds, or say when it is its turn and line it up.
 
-    def give_back(self, state: LimitState, *, cost: int) -> LimitState:
-        """A call that was lined up does not come."""
-        lined_up = {
-            tier.label: tier.refund(state.lined_up[tier.label], cost)
-            for tier in self.tiers
-            if tier.label in state.lined_up
-        }
-        return LimitState(state.spent, lined_up)
+    `has_turn` is for a call that was lined up and comes back.
+    """
+    at, tier = _latest(limit, state.spent, cost, now_at)
+    if not has_turn or at > now_at + wait_max:
+        planned_at, planned_tier = _latest(limit, state.lined_up, cost, now_at)
+        at, tier = (planned_at, planned_tier) if planned_at > at else (at, tier)
+    lined_up = _charged(limit, state.lined_up, cost, at)
+    if at > now_at + wait_max:
+        return LimitState(state.spent, lined_up), Turn(at, tier)
+    # A call that comes back is in the plan already.
+    return LimitState(_charged(limit, state.spent, cost, at), state.lined_up if has_turn else lined_up), Room(at)
 
-    def dated(self, state: LimitState) -> LimitState:
-        """The state with the instant from which on it can be forgotten, which only tiers of our own know."""
-        known: list[int] = []
-        for tier in self.tiers:
-            if not isinstance(tier, TokenBucket | FixedWindow):
-                return state
-            known += [
-                tier.forgotten_at(book[tier.label]) for book in (state.spent, state.lined_up) if tier.label in book
-            ]
-        return LimitState(state.spent, state.lined_up, max(known, default=0))
 
-    def earliest(self, state: LimitState, cost: int, now_at: int) -> int:
-        """The first instant from now on at which this fits, whatever is lined up."""
-        return self._latest(state.spent, cost, now_at)[0]
+def try_limit(limit: RateLimit, state: LimitState, *, cost: int, now_at: int) -> tuple[LimitState, Room | Turn]:
+    """Let a call through at once, or say when that could be; it does not line up."""
+    after, answer = ask_limit(limit, state, cost=cost, now_at=now_at)
+    return (after if isinstance(answer, Room) else state), answer
 
-    def charge(self, state: LimitState, cost: int, now_at: int) -> LimitState:
-        """The state after a call of this cost was let through now."""
-        return LimitState(self._charged(state.spent, cost, now_at), state.lined_up)
 
-    def _latest(self, levels: dict[str, Level], cost: int, now_at: int) -> tuple[int, str]:
-        """When all tiers have room, and which of them is the last."""
-        return max(
-            ((tier.earliest(levels.get(tier.label, EMPTY), cost, now_at), tier.label) for tier in self.tiers),
-            key=lambda found: found[0],
-        )
+def give_back(limit: RateLimit, state: LimitState, *, cost: int) -> LimitState:
+    """A call that was lined up does not come."""
+    lined_up = {
+        tier.label: _refund(tier, state.lined_up[tier.label], cost)
+        for tier in limit.tiers
+        if tier.label in state.lined_up
+    }
+    return LimitState(state.spent, lined_up)
 
-    def _charged(self, levels: dict[str, Level], cost: int, at: int) -> dict[str, Level]:
-        tiers: Sequence[Tier] = self.tiers
-        return {tier.label: tier.charge(levels.get(tier.label, EMPTY), cost, at) for tier in tiers}
+
+def dated(limit: RateLimit, state: LimitState) -> LimitState:
+    """The state with the instant from which on it can be forgotten."""
+    books = (state.spent, state.lined_up)
+    known = [_forgotten_at(tier, book[tier.label]) for tier in limit.tiers for book in books if tier.label in book]
+    return LimitState(state.spent, state.lined_up, max(known, default=0))
+
+
+def limit_fits_at(limit: RateLimit, state: LimitState, cost: int, now_at: int) -> int:
+    """The first instant from now on at which this fits, whatever is lined up."""
+    return _latest(limit, state.spent, cost, now_at)[0]
+
+
+def charge_limit(limit: RateLimit, state: LimitState, cost: int, now_at: int) -> LimitState:
+    """The state after a call of this cost was let through now."""
+    return LimitState(_charged(limit, state.spent, cost, now_at), state.lined_up)
+
+
+def _latest(limit: RateLimit, levels: dict[str, Level], cost: int, now_at: int) -> tuple[int, str]:
+    """When all tiers have room, and which of them is the last."""
+    return max(
+        ((fits_at(tier, levels.get(tier.label, EMPTY), cost, now_at), tier.label) for tier in limit.tiers),
+        key=lambda found: found[0],
+    )
+
+
+def _charged(limit: RateLimit, levels: dict[str, Level], cost: int, at: int) -> dict[str, Level]:
+    return {tier.label: charge(tier, levels.get(tier.label, EMPTY), cost, at) for tier in limit.tiers}

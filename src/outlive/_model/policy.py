@@ -59,29 +59,32 @@ class Retry:
             elapsed_max=given.some_seconds("Retry", "elapsed_max", self.elapsed_max),
         )
 
-    def is_last(self, attempt: int) -> bool:
-        """Whether no other attempt may follow attempt number `attempt`."""
-        return self.attempts is not None and attempt >= self.attempts
 
-    def delay_seconds(self, attempt: int, spread: float) -> float:
-        """How long to wait after failed attempt number `attempt`; `spread` in [-1, 1] picks within the jitter."""
-        if self.delay == "fixed":
-            grown = self.first
-        elif self.delay == "linear":
-            grown = self.first * attempt
-        else:
-            # A factor to the power of thousands of attempts overflows; by then the cap has long decided.
-            grown = self.first * self.factor ** min(attempt - 1, 64)
-        return max(0.0, min(self.cap, grown) * (1 + self.jitter * spread))
+def is_last(retry: Retry, attempt: int) -> bool:
+    """Whether no other attempt may follow attempt number `attempt`."""
+    return retry.attempts is not None and attempt >= retry.attempts
 
-    def named_seconds(self, named: object, spread: float) -> float:
-        """How long to wait if the delay is named, by `delay` or by the exception: not less than that, and at most
-        `jitter` of it longer.
 
-        Raises:
-            InvalidArgumentError: it is not a span of time.
-        """
-        return given.seconds("Retry", "delay", named, or_zero=True) * (1 + self.jitter * abs(spread))
+def delay_seconds(retry: Retry, attempt: int, spread: float) -> float:
+    """How long to wait after failed attempt number `attempt`; `spread` in [-1, 1] picks within the jitter."""
+    if retry.delay == "fixed":
+        grown = retry.first
+    elif retry.delay == "linear":
+        grown = retry.first * attempt
+    else:
+        # A factor to the power of thousands of attempts overflows; by then the cap has long decided.
+        grown = retry.first * retry.factor ** min(attempt - 1, 64)
+    return max(0.0, min(retry.cap, grown) * (1 + retry.jitter * spread))
+
+
+def named_seconds(retry: Retry, named: object, spread: float) -> float:
+    """How long to wait if the delay is named, by `delay` or by the exception: not less than that, and at most
+    `jitter` of it longer.
+
+    Raises:
+        InvalidArgumentError: it is not a span of time.
+    """
+    return given.seconds("Retry", "delay", named, or_zero=True) * (1 + retry.jitter * abs(spread))
 
 
 def check_retry(where: str, retry: object) -> Retry | None:

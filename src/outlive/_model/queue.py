@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from outlive._model import given
-from outlive._model.limit import FixedWindow, LimitState, RateLimit, TokenBucket
+from outlive._model.limit import FixedWindow, LimitState, RateLimit, TokenBucket, charge_limit, limit_fits_at
 from outlive._model.pause import Pause
 from outlive.errors import ArgumentTypeError, InvalidArgumentError
 
@@ -121,19 +121,19 @@ class QueueState(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
         fits, most = 0, min(wanted, *(tier.capacity for tier in limit.tiers))
         while fits < most:
             half = (fits + most + 1) // 2
-            fits, most = (half, most) if limit.earliest(self.spent, half, now_at) <= now_at else (fits, half - 1)
+            fits, most = (half, most) if limit_fits_at(limit, self.spent, half, now_at) <= now_at else (fits, half - 1)
         return fits
 
     def next_in_rate(self, name: str, now_at: int) -> int | None:
         """When the next run may begin; None if no rate stands in its way."""
         limit = self._rate(name)
-        return None if limit is None else limit.earliest(self.spent, 1, now_at)
+        return None if limit is None else limit_fits_at(limit, self.spent, 1, now_at)
 
     def charged(self, name: str, count: int, now_at: int) -> QueueState:
         """The state after `count` runs of this workflow have begun."""
         if not count or (limit := self._rate(name)) is None:
             return self
-        return msgspec.structs.replace(self, spent=limit.charge(self.spent, count, now_at))
+        return msgspec.structs.replace(self, spent=charge_limit(limit, self.spent, count, now_at))
 
 
 class Place(msgspec.Struct, frozen=True):

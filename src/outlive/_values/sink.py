@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import msgspec
 
-from outlive._model.trigger import fits
-
 
 class Sink(msgspec.Struct, frozen=True, kw_only=True):
     """Where events of some types are delivered to, over HTTP."""
@@ -16,10 +14,6 @@ class Sink(msgspec.Struct, frozen=True, kw_only=True):
     """The types of events, or patterns as `order.*`."""
     secret: str | None = None
     """The name of the secret whose value signs the deliveries; the value is never stored."""
-
-    def wants(self, event_type: str) -> bool:
-        """Whether events of this type are delivered there."""
-        return any(fits(each, event_type) for each in self.types)
 
     def __repr__(self) -> str:
         return f"<Sink {self.name}: {' '.join(self.types)} to {self.url}>"

@@ -22,7 +22,7 @@ from outlive._journal.described import Described
 from outlive._journal.event import RunCreated
 from outlive._journal.packing import tree_mark
 from outlive._model import Run, RunFilter, check_run_id, given
-from outlive._model.burst import Burst, Debounce, Throttle, bursts_cell, bursts_data, bursts_in
+from outlive._model.burst import Burst, Debounce, Throttle, begins_at, burst_after, bursts_cell, bursts_data, bursts_in
 from outlive._model.payload import Blob
 from outlive._model.queue import Place, Queue
 from outlive._replay.command import WorkflowSpec
@@ -399,7 +399,7 @@ class Starter:
             elif isinstance(gather, Throttle):
                 return run.id
             elif is_unbegun(run) and run.version == event.version:
-                outcome = await self._rewrite(run, event, gather.begins_at(burst, now_at), wanted)
+                outcome = await self._rewrite(run, event, begins_at(gather, burst, now_at), wanted)
             else:
                 await self._leave(gather, event.workflow, run.id)
                 continue
@@ -413,7 +413,7 @@ class Starter:
 
         def join(data: bytes | None, now_at: int) -> tuple[bytes, tuple[Burst, int]]:
             bursts = bursts_in(data, now_at)
-            burst = bursts[gather.key] = gather.after(bursts.get(gather.key), run_id, now_at)
+            burst = bursts[gather.key] = burst_after(gather, bursts.get(gather.key), run_id, now_at)
             return bursts_data(bursts), (burst, now_at)
 
         return await self._access.store.change_cell(bursts_cell(workflow, gather.key), join)
@@ -550,7 +550,7 @@ def _begun_by(gather: Debounce | Throttle, burst: Burst, event: RunCreated, now_
     """The first event of the run of a burst."""
     if isinstance(gather, Throttle):
         return event
-    return beginning_at(event, gather.begins_at(burst, now_at))
+    return beginning_at(event, begins_at(gather, burst, now_at))
 
 
 def _refuse_other(taken: Run, event: RunCreated) -> None:

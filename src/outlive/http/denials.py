@@ -13,7 +13,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from contextvars import Context
 
-from outlive._model.limit import EMPTY, Level, TokenBucket
+from outlive._model.limit import EMPTY, Level, TokenBucket, charge, fits_at
 from outlive._store.audit import Action
 from outlive._tasks import own_task
 from outlive.client.secret_token import read_token, without_secrets
@@ -99,11 +99,11 @@ class Denials:
         bucket = _bucket_of(principal, operation)
         sender = self._sender(principal, is_for_admins=bucket is ADMIN_ROWS)
         now_at = int(self._now() * _MICROSECONDS)
-        if bucket.earliest(sender.level, 1, now_at) > now_at:
+        if fits_at(bucket, sender.level, 1, now_at) > now_at:
             sender.leave_out(request.address)
             self._write_counts_later()
             return
-        sender.level = bucket.charge(sender.level, 1, now_at)
+        sender.level = charge(bucket, sender.level, 1, now_at)
         token = read_token("olv", request.headers.get("authorization", "").rpartition(" ")[2])
         await self._append(
             Action(

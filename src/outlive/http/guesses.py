@@ -6,7 +6,7 @@ import hashlib
 from collections import OrderedDict
 from collections.abc import Callable
 
-from outlive._model.limit import EMPTY, Level, TokenBucket
+from outlive._model.limit import EMPTY, Level, TokenBucket, charge, fits_at
 from outlive.http.principal import sender_of
 
 COUNTED_MAX = 10_000
@@ -26,12 +26,12 @@ class Meter:
     def wait(self, sender: str) -> float:
         """How many seconds a sender has to wait; 0 if not at all."""
         now_at = int(self._now() * _MICROSECONDS)
-        return max(0, self._bucket.earliest(self._levels.get(sender, EMPTY), 1, now_at) - now_at) / _MICROSECONDS
+        return max(0, fits_at(self._bucket, self._levels.get(sender, EMPTY), 1, now_at) - now_at) / _MICROSECONDS
 
     def count(self, sender: str) -> None:
         """It has done it."""
         now_at = int(self._now() * _MICROSECONDS)
-        self._levels[sender] = self._bucket.charge(self._levels.pop(sender, EMPTY), 1, now_at)
+        self._levels[sender] = charge(self._bucket, self._levels.pop(sender, EMPTY), 1, now_at)
         if len(self._levels) > COUNTED_MAX:
             self._levels.popitem(last=False)
 

@@ -37,7 +37,7 @@ from outlive._define.flow.expression import (
 from outlive._define.flow.given import input_schema, variable_schema
 from outlive._define.flow.known import Known, Registered, Shape
 from outlive._define.flow.positions import Positions
-from outlive._define.flow.problems import PROBLEMS_LOOKED_FOR, FlowError, Path, Problem, did_you_mean, dotted
+from outlive._define.flow.problems import PROBLEMS_LOOKED_FOR, FlowError, Path, Problem, did_you_mean, dotted, placed
 from outlive._define.flow.reading import read
 from outlive._define.flow.spelling import few_suggestions
 from outlive._define.flow.validating import VARIABLE, document_of, either, kind_of, misfits
@@ -277,7 +277,7 @@ class _Checker:
                 advice = near if near.startswith("did") else ""
                 meant.add(advice.removeprefix("did you mean ").removesuffix("?"))
                 problem = Problem(code="arguments", message=message, path=(*path, name), suggestion=advice)
-                self.problems.append(problem.at(*self._positions.of_key((*path, name))))
+                self.problems.append(placed(problem, *self._positions.of_key((*path, name))))
         missing = sorted(registered.required - given.keys() - meant, key=list(taken).index)
         if missing:
             self._say("arguments", f"{calls}: it needs {', '.join(missing)}, which `with` does not give", path)
@@ -308,7 +308,7 @@ class _Checker:
         for problem in wrong:
             by_key = problem.code in ("unknown-field", "name")
             place = self._positions.of_key(problem.path) if by_key else self._positions.of(problem.path)
-            self.problems.append(problem.at(*place))
+            self.problems.append(placed(problem, *place))
 
     def _one_of(self, given: Mapping[str, Any], wanted: OneOf, path: Path) -> None:
         """Whether exactly one is given of arguments that exclude each other."""
@@ -440,7 +440,7 @@ class _Checker:
         if isinstance(text, str):
             text = spot.source or text
             begin = max(text.find(error.expression), 0) if error.expression else 0
-            problem = problem.at(*self._positions.in_text(path, text, begin + (error.offset or 0)))
+            problem = placed(problem, *self._positions.in_text(path, text, begin + (error.offset or 0)))
         self.problems.append(problem)
 
     def _unknown_step(self, name: str, path: Path) -> None:

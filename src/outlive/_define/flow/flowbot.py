@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from outlive._define.flow.document import Identifier
-from outlive._define.flow.imported import Imported, Names, literal, name_of
+from outlive._define.flow.imported import Imported, Names, literal, name_of, note
 from outlive._define.flow.problems import Path
 from outlive._model.span import SPAN
 
@@ -104,7 +104,7 @@ def from_flowbot(data: Mapping[str, Any]) -> Imported:
     if description:
         imported.data["description"] = " ".join(str(description).split())
     if data.get("enabled") is False:
-        imported.note("it is disabled", ("enabled",), "disable it in the library, too")
+        note(imported, "it is disabled", ("enabled",), "disable it in the library, too")
     _add_inputs(imported, data.get("inputs"))
     _add_triggers(imported, data.get("triggers"))
     imported.data["steps"] = _Steps(imported, data).steps()
@@ -119,7 +119,7 @@ def _add_inputs(imported: Imported, inputs: Any) -> None:
     for index, each in enumerate(inputs if isinstance(inputs, list) else []):
         kind = _TYPES.get(str(each.get("type", "string")))
         if kind is None:
-            imported.note(f"the type {each.get('type')!r} is not known", ("inputs", index, "type"))
+            note(imported, f"the type {each.get('type')!r} is not known", ("inputs", index, "type"))
         schema: dict[str, Any] = {"type": kind or "any"}
         schema |= {word: each[word] for word in ("description", "default") if word in each}
         if not each.get("required") and "default" not in each:
@@ -133,7 +133,7 @@ def _add_triggers(imported: Imported, triggers: Any) -> None:
         path: Path = ("triggers", index)
         rule = {**trigger, **(trigger.get("rule") or {})} if isinstance(trigger, dict) else {}
         if rule.get("enabled") is False:
-            imported.note("a disabled trigger is left out", path)
+            note(imported, "a disabled trigger is left out", path)
             continue
         match rule.get("type"):
             case "event":
@@ -148,7 +148,7 @@ def _add_triggers(imported: Imported, triggers: Any) -> None:
             case "manual":
                 found.append({"manual": True})
             case other:
-                imported.note(f"the trigger {other!r} is not known", path)
+                note(imported, f"the trigger {other!r} is not known", path)
     if found:
         imported.data["triggers"] = found
 
@@ -163,12 +163,12 @@ def _webhook(imported: Imported, rule: Mapping[str, Any], path: Path) -> dict[st
             variables = imported.data.setdefault("vars", {})
             variables[variable] = {"type": "string", "secret": True, "env": variable.upper()}
             made[ours] = variable
-            imported.note(f"the {word} of a webhook is a secret, and not in the flow", path, f"set {variable.upper()}")
+            note(imported, f"the {word} of a webhook is a secret, and not in the flow", path, f"set {variable.upper()}")
     if "hmac" in made:
         layout = "a signature is read as Standard Webhooks lays it out"
-        imported.note(layout, path, "for GitHub's: hmac: { key: webhook_hmac, layout: github }")
+        note(imported, layout, path, "for GitHub's: hmac: { key: webhook_hmac, layout: github }")
     if str(said.get("method", "POST")).upper() != "POST":
-        imported.note("a webhook is called with POST", path)
+        note(imported, "a webhook is called with POST", path)
     return made
 
 
@@ -178,7 +178,7 @@ def _span(imported: Imported, given: Any, path: Path) -> float | str:
     text = str(given)
     if re.match(SPAN, text):
         return text
-    imported.note(f"{text!r} is no time that we know", path)
+    note(imported, f"{text!r} is no time that we know", path)
     return 1.0
 
 
@@ -219,10 +219,10 @@ class _Steps:
         order = [str(each) for each in self._data.get("pipeline") or tasks]
         for id in order:
             if id not in tasks:
-                self._imported.note(f"there is no task {id}", ("pipeline",))
+                note(self._imported, f"there is no task {id}", ("pipeline",))
         for id, (_, index) in tasks.items():
             if id not in order:
-                self._imported.note(f"task {id} is not in `pipeline`, so it is left out", ("tasks", index))
+                note(self._imported, f"task {id} is not in `pipeline`, so it is left out", ("tasks", index))
         at_once = int(self._data.get("max_concurrency") or 1)
         if at_once > 1:
             self._imported.data["concurrency"] = at_once
@@ -250,24 +250,25 @@ class _Steps:
                 made = {"use": "docker", "with": self._program("image", rest, given, path)}
             case "machine":
                 made = {"use": f"machine.{rest}", "with": given}
-                self._imported.note("commands on other machines are not built in", (*path, "action"), "write a step")
+                note(self._imported, "commands on other machines are not built in", (*path, "action"), "write a step")
             case _:
                 command = rest if kind == "shell" else str(task.get("action", ""))
                 made = {"use": "shell", "with": self._program("command", command, given, path)}
         if task.get("vars"):
-            self._imported.note("`vars` of a task are not carried over", (*path, "vars"))
+            note(self._imported, "`vars` of a task are not carried over", (*path, "vars"))
         self._add_common(task, made, path, _TASK_FIELDS)
         return made
 
     def _program(self, field: str, name: str, given: Mapping[str, Any], path: Path) -> dict[str, Any]:
         """The arguments of a container or a shell: only a worker's settings may say what that runs."""
-        self._imported.note(
+        note(
+            self._imported,
             f"a flow cannot say by itself what runs on a machine: {name}",
             (*path, "action"),
             f"allow it in the settings of the worker, and name that in `{field}`",
         )
         for word in given.keys() - {"cmd"}:
-            self._imported.note(f"`{word}` is not carried over", (*path, "params", word))
+            note(self._imported, f"`{word}` is not carried over", (*path, "params", word))
         return {field: name, "arguments": ["sh", "-c", given["cmd"]]} if "cmd" in given else {field: name}
 
     def _add_common(self, step: Mapping[str, Any], made: dict[str, Any], path: Path, known: set[str]) -> None:
@@ -276,7 +277,7 @@ class _Steps:
         if step.get("retry"):
             made["retry"] = self._retry(step["retry"], (*path, "retry"))
         for word in step.keys() - known:
-            self._imported.note(f"`{word}` is not carried over", (*path, word))
+            note(self._imported, f"`{word}` is not carried over", (*path, word))
 
     def _retry(self, said: Mapping[str, Any], path: Path) -> dict[str, Any]:
         made: dict[str, Any] = {"attempts": max(1, int(said.get("max_attempts") or 1))}
@@ -301,7 +302,7 @@ class _Steps:
             expression = self._expression(match[1])
             if expression is None:
                 message = f"the template {match[0]} computes something that is not carried over"
-                self._imported.note(message, path, "write it as an expression")
+                note(self._imported, message, path, "write it as an expression")
             made += value[at : match.start()] + (f"${{{{ {expression} }}}}" if expression else match[0])
             at = match.end()
         return made + value[at:]

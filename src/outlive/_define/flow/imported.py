@@ -25,10 +25,11 @@ class Imported:
         """The flow, as YAML."""
         return as_yaml(self.data)
 
-    def note(self, message: str, path: Path, suggestion: str = "") -> None:
-        """Remember something that a person has to do."""
-        found = Problem(code="not-imported", message=message, path=path, suggestion=suggestion, is_warning=True)
-        self.problems.append(found)
+
+def note(imported: Imported, message: str, path: Path, suggestion: str = "") -> None:
+    """Remember something that a person has to do."""
+    found = Problem(code="not-imported", message=message, path=path, suggestion=suggestion, is_warning=True)
+    imported.problems.append(found)
 
 
 def name_of(text: Any, otherwise: str) -> str:

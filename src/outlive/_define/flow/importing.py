@@ -8,7 +8,7 @@ from __future__ import annotations
 from outlive._define.flow.flowbot import from_flowbot, is_flowbot, shape_of_flowbot
 from outlive._define.flow.imported import Imported
 from outlive._define.flow.positions import Positions
-from outlive._define.flow.problems import FlowError, Problem
+from outlive._define.flow.problems import FlowError, Problem, placed
 from outlive._define.flow.reading import read
 from outlive._define.flow.stepflow import SHAPE as STEPFLOW_SHAPE
 from outlive._define.flow.stepflow import from_stepflow, is_stepflow
@@ -32,7 +32,7 @@ def import_document(text: str | bytes, file: str = "") -> Imported:
             "this is a document of neither Stepflow (`steps` with a `component` each) nor Flowbot (`steps` with a "
         )
         problem = Problem(code="unknown-format", message=f"{message}`capability` each, or `tasks`)")
-        raise FlowError([problem.at(1, 1)], file)
+        raise FlowError([placed(problem, 1, 1)], file)
     if wrong := list(misfits(data, shape)):
         raise FlowError(located(wrong, reading.positions), file)
     imported = make(data)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple, Protocol
 
-from outlive._define.flow.problems import Path, Problem
+from outlive._define.flow.problems import Path, Problem, placed
 
 SPACE = frozenset(" \t\r\n")
 OFFSET_MAX = 10_000
@@ -84,7 +84,7 @@ class Positions:
 
     def located(self, problems: Iterable[Problem]) -> list[Problem]:
         """Problems with their places, where they had none."""
-        return [problem if problem.line else problem.at(*self.of(problem.path)) for problem in problems]
+        return [problem if problem.line else placed(problem, *self.of(problem.path)) for problem in problems]
 
     def _nearest(self, path: Path) -> tuple[Extent | None, bool]:
         for length in range(len(path), -1, -1):

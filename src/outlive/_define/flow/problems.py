@@ -40,10 +40,6 @@ class Problem:
     is_warning: bool = False
     """The flow can run all the same. `outlive flows check --strict` takes it for an error."""
 
-    def at(self, line: int, column: int) -> Problem:
-        """This problem with its place in the text."""
-        return replace(self, line=line, column=column)
-
     def shown(self, file: str = "") -> str:
         """One line for people: `orders.flow.yaml:7:5: unknown field ...; did you mean ...?`."""
         place = f"{file or 'flow'}:{self.line}:{self.column}" if self.line else file
@@ -51,6 +47,11 @@ class Problem:
         at = "" if self.line or not self.path else f"{dotted(self.path)}: "
         warning = "warning: " if self.is_warning else ""
         return f"{where}{at}{warning}{self.message}{self.suggestion and f'; {self.suggestion}'}"
+
+
+def placed(problem: Problem, line: int, column: int) -> Problem:
+    """A problem with its place in the text."""
+    return replace(problem, line=line, column=column)
 
 
 class FlowError(DefinitionError):

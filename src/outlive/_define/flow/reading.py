@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from outlive._define.flow.positions import Extent, Mark, Positions, place_at, place_of
-from outlive._define.flow.problems import PROBLEMS_LOOKED_FOR, FlowError, Path, Problem, dotted
+from outlive._define.flow.problems import PROBLEMS_LOOKED_FOR, FlowError, Path, Problem, dotted, placed
 
 if TYPE_CHECKING:
     import yaml
@@ -71,11 +71,11 @@ def _plain_text(text: str | bytes, file: str) -> str:
         if size > BYTES_MAX:
             message = f"the document has {size:,} bytes, and {BYTES_MAX:,} are the most"
             problem = Problem(code="too-large", message=message, suggestion="put large data into a blob or a file")
-            raise FlowError([problem.at(1, 1)], file)
+            raise FlowError([placed(problem, 1, 1)], file)
         plain = text if isinstance(text, str) else text.decode()
     except UnicodeError as error:
         message = f"the document is not UTF-8 text: {error.reason if hasattr(error, 'reason') else error}"
-        raise FlowError([Problem(code="encoding", message=message).at(1, 1)], file) from None
+        raise FlowError([Problem(code="encoding", message=message, line=1, column=1)], file) from None
     plain = plain.removeprefix("\ufeff")
     # JSON writes a character beyond U+FFFF as two escapes, which YAML does not know.
     return _SURROGATES.sub(_one_escape, plain) if plain.lstrip().startswith("{") else plain
@@ -161,7 +161,7 @@ class _Reader:
             return
         if not self._documents:
             problem = Problem(code="empty", message="the document is empty", suggestion="begin with `name:`")
-            self.problems.append(problem.at(1, 1))
+            self.problems.append(placed(problem, 1, 1))
 
     def _document(self, event: Any) -> None:
         self._documents += 1
@@ -283,7 +283,8 @@ class _Reader:
             self._refuse("tag", event, f"{event.tag} is a tag; types come from the field", "remove it")
 
     def _refuse(self, code: str, event: Any, message: str, suggestion: str) -> None:
-        self.problems.append(Problem(code=code, message=message, suggestion=suggestion).at(*place_of(event.start_mark)))
+        problem = Problem(code=code, message=message, suggestion=suggestion)
+        self.problems.append(placed(problem, *place_of(event.start_mark)))
         if len(self.problems) > PROBLEMS_LOOKED_FOR:
             raise _Stop
 
@@ -300,9 +301,8 @@ class _Reader:
         lines = self._text.splitlines()
         written = lines[line - 1] if line <= len(lines) else ""
         message = f"this is not YAML: {context}{error.problem or 'it cannot be read'}"
-        self.problems.append(
-            Problem(code="syntax", message=message, suggestion=_advice_on_syntax(written, error)).at(line, column)
-        )
+        advice = _advice_on_syntax(written, error)
+        self.problems.append(Problem(code="syntax", message=message, suggestion=advice, line=line, column=column))
 
     def _refuse_character(self, error: yaml.reader.ReaderError) -> None:
         found = error.character
@@ -311,7 +311,7 @@ class _Reader:
         message = f"the character U+{code:04X} is not allowed in YAML"
         suggestion = "remove it, or write it as an escape in double quotes"
         problem = Problem(code="character", message=message, suggestion=suggestion)
-        self.problems.append(problem.at(*place_at(self._text, index)))
+        self.problems.append(placed(problem, *place_at(self._text, index)))
 
 
 _MISPLACED = ("did not find expected key", "expected <block end>, but found '<block mapping start>'")

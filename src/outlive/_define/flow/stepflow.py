@@ -15,7 +15,7 @@ import msgspec
 
 from outlive._define.flow.expression.stepflow import reference
 from outlive._define.flow.given import KEYWORDS
-from outlive._define.flow.imported import Imported, Names, literal, name_of
+from outlive._define.flow.imported import Imported, Names, literal, name_of, note
 from outlive._define.flow.problems import Path
 from outlive._define.flow.validating import misfits
 from outlive.errors.program import ExpressionError
@@ -88,7 +88,7 @@ def from_stepflow(data: Mapping[str, Any]) -> Imported:
         version = {"version": data["version"]} if data.get("version") else {}
         imported.data["metadata"] = {**version, **(data.get("metadata") or {})}
     if data.get("examples"):
-        imported.note("examples are not carried over", ("examples",), "make them tests, with what is expected")
+        note(imported, "examples are not carried over", ("examples",), "make them tests, with what is expected")
     return imported
 
 
@@ -107,7 +107,7 @@ def _kept(imported: Imported, schema: Mapping[str, Any], path: Path) -> dict[str
     found: dict[str, Any] = {}
     for word, value in schema.items():
         if word not in KEYWORDS:
-            imported.note(f"`{word}` of a schema is not checked here, and left out", path)
+            note(imported, f"`{word}` of a schema is not checked here, and left out", path)
         elif word == "properties" and isinstance(value, dict):
             found[word] = {
                 name: _kept(imported, each, path) if isinstance(each, dict) else each for name, each in value.items()
@@ -124,7 +124,7 @@ def _add_input(imported: Imported, schema: Any) -> None:
         return
     if schema.get("type", "object") != "object":
         message = f"the input is a {schema['type']}, and the input of a flow has names"
-        imported.note(message, ("schemas",), "any input is taken as it is")
+        note(imported, message, ("schemas",), "any input is taken as it is")
         return
     required = _names(schema)
     found: dict[str, Any] = {}
@@ -146,7 +146,7 @@ def _add_variables(imported: Imported, schema: Any) -> None:
         if "default" in own:
             default = own.pop("default")
             if is_secret:
-                imported.note(f"variable {name} is a secret with a default, which is left out", path)
+                note(imported, f"variable {name} is a secret with a default, which is left out", path)
             else:
                 variable["default"] = default
         if own:
@@ -171,10 +171,10 @@ def _add_tests(imported: Imported, test: Any) -> None:
             error = error if isinstance(error, dict) else {}
             own["error"] = {"message": str(error["message"])} if "message" in error else {}
         elif expected is not None:
-            imported.note("what this test expects is not known here", ("test", "cases", index, "output"))
+            note(imported, "what this test expects is not known here", ("test", "cases", index, "output"))
         imported.data.setdefault("tests", []).append(own)
     if isinstance(test, dict) and (test.get("servers") or test.get("config")):
-        imported.note("servers and configuration of tests are not carried over", ("test",), "mock the steps by name")
+        note(imported, "servers and configuration of tests are not carried over", ("test",), "mock the steps by name")
 
 
 def _steps_of(data: Given, path: Path) -> Iterator[tuple[Any, Path]]:
@@ -210,7 +210,7 @@ class _Body:
         steps: dict[str, Any] = {}
         for step, at in given:
             if not isinstance(step, dict) or "id" not in step or "component" not in step:
-                self._imported.note("a step needs an `id` and a `component`", at)
+                note(self._imported, "a step needs an `id` and a `component`", at)
             elif step["id"] not in self._flows:
                 steps[self._names[step["id"]]] = self._step(step, at)
         found: dict[str, Any] = {"steps": steps or {"nothing": {"use": "noop"}}}
@@ -239,7 +239,7 @@ class _Body:
             }
             if own == "udf" or component.endswith("/udf"):
                 message = "code inside a flow is not carried over"
-                self._imported.note(message, (*path, "component"), "write it as a step in Python, and use its name")
+                note(self._imported, message, (*path, "component"), "write it as a step in Python, and use its name")
         if step.get("mustExecute"):
             made["must_run"] = True
         for word in ("description", "metadata"):
@@ -250,7 +250,7 @@ class _Body:
             if step.get(word) is not None:
                 self._skip(step[word], made, (*path, word))
         for word in step.keys() - _STEP_FIELDS:
-            self._imported.note(f"`{word}` of a step is not carried over", (*path, word))
+            note(self._imported, f"`{word}` of a step is not carried over", (*path, word))
         return made
 
     def _on_error(self, said: Any, made: dict[str, Any], path: Path) -> None:
@@ -264,13 +264,13 @@ class _Body:
                 made["on_error"] = {"use_default": literal(given.get("defaultValue"))}
             case "skip":
                 made["on_error"] = {"use_default": None}
-                self._imported.note("a skipped step has the result null here", path, "steps that use it see null")
+                note(self._imported, "a skipped step has the result null here", path, "steps that use it see null")
             case "retry":
                 made["on_error"] = {
                     "retry": {"attempts": (given["maxRetries"] if given.get("maxRetries") is not None else 3) + 1}
                 }
             case other:
-                self._imported.note(f"the action {other!r} is not known", path)
+                note(self._imported, f"the action {other!r} is not known", path)
 
     def _skip(self, condition: Any, made: dict[str, Any], path: Path) -> None:
         text = self._value(condition, path)
@@ -279,7 +279,7 @@ class _Body:
         elif isinstance(text, bool):
             made["if"] = not text
         else:
-            self._imported.note("this condition is not carried over", path, "write it as `if`")
+            note(self._imported, "this condition is not carried over", path, "write it as `if`")
 
     # -- Stepflow's own components ---------------------------------------------------------------------------------
 
@@ -308,7 +308,7 @@ class _Body:
                 return {"use": "sleep", "with": {"seconds": value / unit}}
             if value is not None:
                 return {"use": "sleep", "with": {"seconds": self._value(value, (*path, word))}}
-        self._imported.note("it does not say how long to sleep", path)
+        note(self._imported, "it does not say how long to sleep", path)
         return {"use": "sleep", "with": {"seconds": 0}}
 
     def _messages(self, given: Given, path: Path) -> dict[str, Any]:
@@ -331,7 +331,7 @@ class _Body:
         flow, at = self._flow_in(given, path)
         if flow is None:
             message = "the flow that it calls is not in this document"
-            self._imported.note(message, path, "name it in `use`")
+            note(self._imported, message, path, "name it in `use`")
             made |= {"use": "flow", "with": {"name": "unknown", "input": "${{ item }}"}}
         else:
             made["do"] = _Body(self._imported, "item").body(flow, at)
@@ -341,7 +341,7 @@ class _Body:
         flow, at = self._flow_in(given, path)
         name = name_of(flow.get("name") if flow else "", "inner")
         advice = f"import the inner flow as a file of its own, named {name}"
-        self._imported.note("a flow inside a flow is called by its name", at if flow else path, advice)
+        note(self._imported, "a flow inside a flow is called by its name", at if flow else path, advice)
         return {"use": "flow", "with": {"name": name, "input": self._value(given.get("input", {}), (*path, "input"))}}
 
     def _flow_in(self, given: Given, path: Path) -> tuple[Given | None, Path]:
@@ -382,19 +382,19 @@ class _Body:
             within = _RENAMED.get((self._components.get(str(given), ""), str(within).removeprefix("$.")), within)
             if isinstance(given, str) and given in self._flows:
                 message = f"step {given} only stored a flow, and is not there any more"
-                self._imported.note(message, path, "the flow stands where it is used")
+                note(self._imported, message, path, "the flow stands where it is used")
             given = self._names[given] if isinstance(given, str) else given
         try:
             text, _ = reference(form, given, within)
         except ExpressionError as error:
-            self._imported.note(f"this reference cannot be read: {error.message}", path)
+            note(self._imported, f"this reference cannot be read: {error.message}", path)
             return None
         if form == "$input" and self._root != "input":
             text = f"{self._root}{text.removeprefix('input')}"
         elif form == "$input":
             self._allow_input(text)
         for word in value.keys() - {form, "path", "default"}:
-            self._imported.note(f"`{word}` of a reference is not carried over", (*path, word))
+            note(self._imported, f"`{word}` of a reference is not carried over", (*path, word))
         made = f"${{{{ {text} }}}}"
         return {"$coalesce": [made, self._value(value["default"], (*path, "default"))]} if "default" in value else made
 
@@ -412,7 +412,7 @@ class _Body:
             return self._reference("$step", {"$step": source["step"], "path": value.get("path", "$")}, path)
         if isinstance(source, dict) and "workflow" in source:
             return self._reference("$input", {"$input": value.get("path", "$")}, path)
-        self._imported.note("this reference cannot be read", path)
+        note(self._imported, "this reference cannot be read", path)
         return None
 
 

@@ -27,6 +27,7 @@ from outlive._journal.arguments import Signature
 from outlive._journal.value import Stored, codec_for
 from outlive._model import Retry
 from outlive._model.giver import GIVER, Giver
+from outlive._model.policy import delay_seconds, is_last
 from outlive._replay.ask import (
     cancel_detached,
     child_result,
@@ -265,12 +266,12 @@ async def tried(id: str, retry: Retry | None, begin: Callable[[], Awaitable[Any]
             return await begin()
         except Exception as error:
             is_worth_it = retry is not None and (retry.when is None or retry.when(error))
-            if retry is None or not is_worth_it or retry.is_last(attempt):
+            if retry is None or not is_worth_it or is_last(retry, attempt):
                 raise
             pause = SCOPE.get().named(f"{id}.{attempt}")
             before = SCOPE.set(pause)
             try:
-                await asyncio.sleep(retry.delay_seconds(attempt, pause.random().random() * 2 - 1))
+                await asyncio.sleep(delay_seconds(retry, attempt, pause.random().random() * 2 - 1))
             finally:
                 SCOPE.reset(before)
         attempt += 1

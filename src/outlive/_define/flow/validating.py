@@ -17,7 +17,7 @@ from msgspec import inspect
 
 from outlive._define.flow.document import ERROR, IDENTIFIER, INSTANT, METHOD, NAME, SHARE, Document, Variable
 from outlive._define.flow.expression.expression import REMEMBERED_MAX
-from outlive._define.flow.problems import PROBLEMS_LOOKED_FOR, FlowError, Path, Problem, did_you_mean, dotted
+from outlive._define.flow.problems import PROBLEMS_LOOKED_FOR, FlowError, Path, Problem, did_you_mean, dotted, placed
 from outlive._define.flow.reading import Reading
 from outlive._define.flow.spelling import few_suggestions
 from outlive._model.span import SPAN
@@ -85,7 +85,7 @@ def document_of(reading: Reading) -> Document:
         most = f"{LONG_EXPRESSIONS_CHARACTERS_MAX:,} are the most"
         message = f"expressions of more than {REMEMBERED_MAX} characters have {count:,} together, and {most}"
         problem = Problem(code="too-large", message=message, suggestion="write a step for what they compute")
-        raise FlowError([problem.at(1, 1)], reading.file)
+        raise FlowError([placed(problem, 1, 1)], reading.file)
     return document
 
 
@@ -130,7 +130,7 @@ def _texts(value: Any, mark: str) -> Iterator[str]:
 def _placed(problem: Problem, reading: Reading) -> Problem:
     by_key = problem.code in ("unknown-field", "name")
     places = reading.positions
-    return problem.at(*(places.of_key(problem.path) if by_key else places.of(problem.path)))
+    return placed(problem, *(places.of_key(problem.path) if by_key else places.of(problem.path)))
 
 
 Look: TypeAlias = Callable[[Any, inspect.Type, Path], Iterable[Problem] | None]

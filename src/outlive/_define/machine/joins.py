@@ -15,21 +15,6 @@ class Join:
 
     then: enum.Enum | None = field(default=None, kw_only=True)
 
-    def wanted(self, branches: int) -> int:
-        """How many branches must succeed."""
-        return branches
-
-    def settles_for(self, succeeded: int) -> bool:
-        """Whether it goes on with this many when no more can come."""
-        return False
-
-    def problems(self, branches: int, timeout: float | None) -> list[str]:
-        """The problems of this join."""
-        wrong = [] if self.then is not None else [f"its join {self} has no then="]
-        # A list of branches may be empty: there is nothing to wait for, unless the join wants a number of them.
-        is_possible = min(1, branches) <= self.wanted(branches) <= branches
-        return wrong if is_possible else [*wrong, f"{branches} branches can never be {self}"]
-
     def __str__(self) -> str:
         return type(self).__name__
 
@@ -43,10 +28,6 @@ class All(Join):
 class Any(Join):
     """The first branch that succeeds is enough."""
 
-    def wanted(self, branches: int) -> int:
-        """See `Join`."""
-        return 1
-
 
 @dataclass(frozen=True, slots=True)
 class Quorum(Join):
@@ -56,10 +37,6 @@ class Quorum(Join):
 
     def __post_init__(self) -> None:
         given.keep(self, count=given.whole(type(self).__name__, "count", self.count))
-
-    def wanted(self, branches: int) -> int:
-        """See `Join`."""
-        return self.count
 
     def __str__(self) -> str:
         return f"Quorum({self.count})"
@@ -73,17 +50,6 @@ class Percentage(Join):
 
     def __post_init__(self) -> None:
         given.keep(self, share=given.number("Percentage", "share", self.share, least=0, most=1, like=0.5))
-
-    def wanted(self, branches: int) -> int:
-        """See `Join`."""
-        # A tenth of a millionth less: 0.07 * 100 is 7.000000000000001, and that does not mean 8.
-        return math.ceil(self.share * branches - 1e-7)
-
-    def problems(self, branches: int, timeout: float | None) -> list[str]:
-        """See `Join`."""
-        if not 0 < self.share <= 1:
-            return [f"{self}: give a share above 0, and 1 at most"]
-        return Join.problems(self, branches, timeout)
 
     def __str__(self) -> str:
         return f"Percentage({self.share:g})"
@@ -101,11 +67,34 @@ class PartialResults(Quorum):
 class PartialTimeout(Join):
     """Whatever has succeeded when the `timeout` of the split is over, as long as that is something."""
 
-    def settles_for(self, succeeded: int) -> bool:
-        """See `Join`."""
-        return succeeded > 0
 
-    def problems(self, branches: int, timeout: float | None) -> list[str]:
-        """See `Join`."""
-        wrong = Join.problems(self, branches, timeout)
-        return wrong if timeout is not None else [*wrong, "PartialTimeout needs the timeout= of the split"]
+def wanted(join: Join, branches: int) -> int:
+    """How many branches must succeed."""
+    match join:
+        case Any():
+            return 1
+        case Quorum():
+            return join.count
+        case Percentage():
+            # A tenth of a millionth less: 0.07 * 100 is 7.000000000000001, and that does not mean 8.
+            return math.ceil(join.share * branches - 1e-7)
+        case _:
+            return branches
+
+
+def settles_for(join: Join, succeeded: int) -> bool:
+    """Whether a split goes on with this many when no more can come."""
+    return isinstance(join, PartialTimeout) and succeeded > 0
+
+
+def join_problems(join: Join, branches: int, timeout: float | None) -> list[str]:
+    """The problems of a join."""
+    if isinstance(join, Percentage) and not 0 < join.share <= 1:
+        return [f"{join}: give a share above 0, and 1 at most"]
+    wrong = [] if join.then is not None else [f"its join {join} has no then="]
+    # A list of branches may be empty: there is nothing to wait for, unless the join wants a number of them.
+    if not min(1, branches) <= wanted(join, branches) <= branches:
+        wrong.append(f"{branches} branches can never be {join}")
+    if isinstance(join, PartialTimeout) and timeout is None:
+        wrong.append("PartialTimeout needs the timeout= of the split")
+    return wrong

@@ -16,7 +16,7 @@ import msgspec
 
 from outlive._define.machine.asking import ask, park, readable
 from outlive._define.machine.building import Function, StateBuilder, check_function
-from outlive._define.machine.joins import Join
+from outlive._define.machine.joins import Join, join_problems, settles_for, wanted
 from outlive._define.machine.kinds import Kind, record_left
 from outlive._define.machine.snapshots import MachineSnapshots
 from outlive._define.machine.wire import Pieces, StateResult
@@ -84,7 +84,7 @@ class SplitState(Kind):
 
     def problems(self) -> list[str]:
         """See `Kind`."""
-        wrong = self._join.problems(self._count, self._timeout)
+        wrong = join_problems(self._join, self._count, self._timeout)
         if len(self._branches) < self._count:
             wrong.append("has two branches of one name; give a dict of branches by name")
         return wrong
@@ -115,7 +115,7 @@ class _Split:
         finally:
             await cancel_all(tasks)
         join, succeeded = self._state._join, len(self._results)
-        if succeeded < join.wanted(len(branches)) and not join.settles_for(succeeded):
+        if succeeded < wanted(join, len(branches)) and not settles_for(join, succeeded):
             raise self._failed(is_late=is_late)
         return {name: it[name] for name in branches for it in (self._results, self._errors) if name in it}
 
@@ -123,8 +123,8 @@ class _Split:
         join, pending = self._state._join, set(tasks)
         while pending:
             _, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
-            wanted = join.wanted(len(tasks)) - len(self._results)
-            if wanted <= 0 or (wanted > len(pending) and not join.settles_for(len(self._results) + len(pending))):
+            missing = wanted(join, len(tasks)) - len(self._results)
+            if missing <= 0 or (missing > len(pending) and not settles_for(join, len(self._results) + len(pending))):
                 return
 
     async def _branch(self, name: str, branch: StepSpec | Workflow[..., Any]) -> None:

@@ -14,7 +14,18 @@ from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any, TypeVar
 
-from outlive._model.breaker import Breaker, BreakerState, Permit, Phase, Refusal
+from outlive._model.breaker import (
+    Breaker,
+    BreakerState,
+    Permit,
+    Phase,
+    Refusal,
+    ask_breaker,
+    record_call,
+    renew_trial,
+    settled,
+    withdraw_permit,
+)
 from outlive._runtime.clock import MICROSECONDS, Clock
 from outlive._runtime.failures import is_retryable
 from outlive._runtime.gate.cells import STORE_RETRY_SECONDS, Cells, StepOf
@@ -55,7 +66,7 @@ class Breakers:
 
         def ask(state: BreakerState, now_at: int) -> tuple[BreakerState, tuple[Permit | Refusal, int]]:
             lapse = _TRIAL if breaker.shared else None
-            after, answer = breaker.ask(state, permit_id=ticket.permit_id, now_at=now_at, lapse=lapse)
+            after, answer = ask_breaker(breaker, state, permit_id=ticket.permit_id, now_at=now_at, lapse=lapse)
             return after, (answer, now_at)
 
         answer, now_at = await self._cells.change(breaker, ask)
@@ -139,7 +150,7 @@ class Breakers:
         assert permit is not None
 
         def renew(state: BreakerState, now_at: int) -> tuple[BreakerState, None]:
-            return breaker.renew(state, permit, now_at=now_at, lapse=_TRIAL), None
+            return renew_trial(breaker, state, permit, now_at=now_at, lapse=_TRIAL), None
 
         await self._change(breaker, renew)
         if not ticket.is_over:
@@ -158,11 +169,11 @@ def end_of(breaker: Breaker | None, error: BaseException | None) -> End:
 def _state_after(breaker: Breaker, permit: Permit, end: End, state: BreakerState, now_at: int) -> Any:
     """The state after an outcome, and whether that has opened the breaker."""
     if end is End.UNKNOWN:
-        return breaker.withdraw(state, permit.id, now_at=now_at), False
-    before = breaker.settle(state, now_at=now_at)
-    after = breaker.record(before, permit, is_good=end is End.GOOD, now_at=now_at)
+        return withdraw_permit(breaker, state, permit.id, now_at=now_at), False
+    before = settled(breaker, state, now_at=now_at)
+    after = record_call(breaker, before, permit, is_good=end is End.GOOD, now_at=now_at)
     return after, after.phase is Phase.OPEN and after.epoch != before.epoch
 
 
 def _withdrawn(breaker: Breaker, ticket: Ticket, state: BreakerState, now_at: int) -> tuple[BreakerState, None]:
-    return breaker.withdraw(state, ticket.permit_id, now_at=now_at), None
+    return withdraw_permit(breaker, state, ticket.permit_id, now_at=now_at), None

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from outlive._model.breaker import BREAKER_CELLS, Breaker, BreakerState
-from outlive._model.limit import LIMIT_CELLS, LimitState, RateLimit
+from outlive._model.limit import LIMIT_CELLS, LimitState, RateLimit, dated
 from outlive._runtime.clock import Clock
 from outlive._runtime.wakeup import Wakeup
 from outlive._store.contract import Store
@@ -48,7 +48,7 @@ class Cells:
 
         def change(data: bytes | None, now_at: int) -> tuple[bytes, T]:
             state, answer = step(_fresh(of) if data is None else _read(data, kind, of), now_at)
-            return _encode(of.dated(state) if isinstance(of, RateLimit) else state), answer
+            return _encode(dated(of, state) if isinstance(of, RateLimit) else state), answer
 
         while True:
             try:

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, Protocol
 from outlive._journal.event import StepDelayed
 from outlive._model.breaker import Breaker
 from outlive._model.guard import Guard
-from outlive._model.limit import LimitState, RateLimit, Room, Turn
+from outlive._model.limit import LimitState, RateLimit, Room, Turn, ask_limit, give_back, try_limit
 from outlive._replay.command import RunStep
 from outlive._runtime.clock import MICROSECONDS, Clock
 from outlive._runtime.gate.breakers import Breakers
@@ -225,11 +225,11 @@ class Gate:
 
         def ask(state: LimitState, now_at: int) -> tuple[LimitState, tuple[Room | Turn, int]]:
             if may_wait:
-                after, answer = limit.ask(
-                    state, cost=cost, now_at=now_at, wait_max=_WAIT_MAX, has_turn=command.has_turn
+                after, answer = ask_limit(
+                    limit, state, cost=cost, now_at=now_at, wait_max=_WAIT_MAX, has_turn=command.has_turn
                 )
             else:
-                after, answer = limit.try_now(state, cost=cost, now_at=now_at)
+                after, answer = try_limit(limit, state, cost=cost, now_at=now_at)
             return after, (answer, now_at)
 
         answer, now_at = await self._cells.change(limit, ask)
@@ -242,7 +242,7 @@ class Gate:
 
     async def _give_back(self, guard: Guard, limit: RateLimit, command: RunStep) -> None:
         cost = _cost_of(guard, command)
-        await self._cells.change(limit, lambda state, now_at: (limit.give_back(state, cost=cost), None))
+        await self._cells.change(limit, lambda state, now_at: (give_back(limit, state, cost=cost), None))
 
     async def _sleep(self, ticket: Ticket, seconds: float) -> None:
         self._asleep += 1

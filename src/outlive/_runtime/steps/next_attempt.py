@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from outlive._interrupts import came_by_signal
 from outlive._journal.failure import OWN_ERRORS, exception_of
 from outlive._model import Retry
+from outlive._model.policy import delay_seconds, is_last, named_seconds
 from outlive._replay.command import RunStep
 from outlive._runtime.clock import MICROSECONDS
 from outlive._runtime.failures import StepRaised, is_retryable
@@ -33,7 +34,7 @@ def next_attempt(
     retry: Retry, error: BaseException, command: RunStep, *, at: int, first_at: int, spread: Callable[[], float]
 ) -> Following:
     """Decide about the attempt after the attempt of `command` that failed at `at` with `error`."""
-    if retry.is_last(command.attempt) or not is_retryable(error, retry.on):
+    if is_last(retry, command.attempt) or not is_retryable(error, retry.on):
         return Following()
     seen = _as_seen(error, command)
     if retry.when is not None:
@@ -55,7 +56,7 @@ def next_attempt(
 
 def _delay(retry: Retry, error: BaseException, command: RunStep, spread: float) -> tuple[float, str]:
     """Seconds until the next attempt, and a note if it asked for another delay."""
-    usual = retry.delay_seconds(command.attempt, spread)
+    usual = delay_seconds(retry, command.attempt, spread)
     named: Any = None
     whose = "Retry.delay returned"
     try:
@@ -64,7 +65,7 @@ def _delay(retry: Retry, error: BaseException, command: RunStep, spread: float) 
         else:
             whose = "the exception has retry_after ="
             named = _retry_after(error)
-        return (usual, "") if named is None else (retry.named_seconds(named, spread), "")
+        return (usual, "") if named is None else (named_seconds(retry, named, spread), "")
     except InvalidArgumentError:
         what = f"{whose} {_text(named)}, which is no number of seconds and no timedelta"
     except BaseException as broken:  # The user's code may raise anything.

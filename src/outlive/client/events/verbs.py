@@ -24,6 +24,7 @@ from outlive._model.trigger import (
     SentEvent,
     StartedRun,
     TriggerInfo,
+    fits,
     is_pattern,
 )
 from outlive._store.contract import Change, Outcome
@@ -88,7 +89,7 @@ class Events:
         """
         event = self._event(event_type, data, id, source)
         matches, refused = match(event, await self._triggers())
-        sinks = [each for each in (await self._sinks()).values() if each.wants(event.type)]
+        sinks = [each for each in (await self._sinks()).values() if any(fits(it, event.type) for it in each.types)]
         return await self._take(event, matches, refused, sinks, headers=headers, connection=connection)
 
     async def _take(
