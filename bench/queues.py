@@ -30,7 +30,7 @@ from outlive._journal.codec import salt_of, seal
 from outlive._journal.event import RunCreated, RunSucceeded
 from outlive._journal.fold import Fold
 from outlive._model import Payload
-from outlive._model.queue import QueueLimits, QueueState, queue_cell, queue_data
+from outlive._model.queue import QueueLimits, QueueRecord, queue_cell, queue_data
 from outlive._runtime.clock import SystemClock
 from outlive._store.contract import Change, Claim, Store, WorkerInfo
 from outlive.client.birth import birth
@@ -110,7 +110,7 @@ async def measure_claims(url: str, *, runs: int, keys: int) -> float:
     """Seconds of a claim, with so many runs in line."""
     store = store_for(url, clock=SystemClock().now)
     await store.open()
-    state = QueueState(declared=QueueLimits(per_key=1, concurrency=100))
+    state = QueueRecord(declared=QueueLimits(per_key=1, concurrency=100))
     await store.change_cell(queue_cell(QUEUE), lambda *_: (queue_data(state), None))
     await fill(store, runs, keys)
     now_at = store.now()

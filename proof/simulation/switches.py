@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from outlive._journal.codec import Row, open_journal, open_row, salt_of, seal
 from outlive._journal.event import AnyEvent, StepSucceeded
-from outlive._model.queue import QueueState
+from outlive._model.queue import QueueRecord
 from outlive._replay.command import RunStep
 from outlive._runtime.commit.retry import CommitRetry
 from outlive._runtime.services import pruner
@@ -123,7 +123,7 @@ def _with_one_slot() -> Iterator[None]:
     """A queue gives no slot while one is held."""
     begin = Serving.__init__
 
-    def serve(self: Serving, name: str, state: QueueState, held: Held, *, limit: int, now_at: int) -> None:
+    def serve(self: Serving, name: str, state: QueueRecord, held: Held, *, limit: int, now_at: int) -> None:
         is_held = held.in_all or any(held.by_key.values())
         begin(self, name, state, held, limit=0 if is_held else limit, now_at=now_at)
 
@@ -134,7 +134,7 @@ def _with_one_slot() -> Iterator[None]:
 @contextmanager
 def _without_rate() -> Iterator[None]:
     """A claim does not remember what it took out of a line."""
-    with replaced(QueueState, "charged", lambda self, name, count, now_at: self):
+    with replaced(QueueRecord, "charged", lambda self, name, count, now_at: self):
         yield
 
 
@@ -143,7 +143,7 @@ def _without_share() -> Iterator[None]:
     """A worker takes from a queue what it can get."""
     begin = Serving.__init__
 
-    def serve(self: Serving, name: str, state: QueueState, held: Held, *, limit: int, now_at: int) -> None:
+    def serve(self: Serving, name: str, state: QueueRecord, held: Held, *, limit: int, now_at: int) -> None:
         begin(self, name, state, held._replace(by_worker=0), limit=limit, now_at=now_at)
 
     with replaced(Serving, "__init__", serve):

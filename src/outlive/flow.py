@@ -16,7 +16,8 @@ from typing import Any
 
 from outlive._define.flow.builder import Builder, Reference
 from outlive._define.flow.checking import parse_document
-from outlive._define.flow.flow import Flow
+from outlive._define.flow.document import Document
+from outlive._define.flow.flow import FlowWorkflow
 from outlive._define.flow.imported import Imported
 from outlive._define.flow.importing import import_document
 from outlive._define.flow.known import known_here
@@ -26,9 +27,10 @@ from outlive._define.flow.secrets import reveal
 
 __all__ = [
     "Builder",
-    "Flow",
+    "Document",
     "FlowError",
     "FlowInputError",
+    "FlowWorkflow",
     "Imported",
     "Problem",
     "Reference",
@@ -41,7 +43,7 @@ __all__ = [
 ]
 
 
-def load(path: str | PathLike[str]) -> Flow:
+def load(path: str | PathLike[str]) -> FlowWorkflow:
     """The flow in a file, YAML or JSON; this process can run it from now on, and means it by its name.
 
     Raises:
@@ -51,9 +53,9 @@ def load(path: str | PathLike[str]) -> Flow:
     return parse(Path(path).read_bytes(), file=str(path))
 
 
-def parse(text: str | bytes, *, file: str = "") -> Flow:
+def parse(text: str | bytes, *, file: str = "") -> FlowWorkflow:
     """The flow in a text; see `load`. `file` is what its problems call it."""
-    flow = Flow(parse_document(text, file, known=known_here()), file=file)
+    flow = FlowWorkflow(parse_document(text, file, known=known_here()), file=file)
     flow.register()
     return flow
 

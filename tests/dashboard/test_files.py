@@ -8,9 +8,11 @@ import re
 from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
 
+import click
 import msgspec
 import pytest
 
+from outlive.cli import main
 from outlive.dashboard import pages
 from outlive.dashboard.files import SHARED, imports_in, thin
 from outlive.http import Principal
@@ -217,3 +219,30 @@ async def test_the_overview_has_the_figures_of_the_store() -> None:
     assert ({"count": 1, "at_least": False}, 60, 1) == (found["approvals"], len(found["minutes"]), found["workers"])
     assert ["people"] == [each["name"] for each in found["queues"]]
     assert 1 == found["minutes"][-1]["open"]
+
+
+ADVICE = re.compile(r"<code>outlive ([^<`$]+)")
+"""A command in a page."""
+
+
+def unknown_in(advice: str) -> str:
+    """The word of a command that the command line does not know; empty if it knows all of them."""
+    command: click.Command = main
+    for word in advice.split():
+        if word.startswith("--"):
+            if not any(word in option.opts for option in command.params):
+                return word
+        elif isinstance(command, click.Group):
+            found = command.get_command(click.Context(command), word)
+            if found is None:
+                return word
+            command = found
+    return ""
+
+
+def test_a_page_advises_only_commands_that_are_there() -> None:
+    """So are the options in its advice."""
+    advice = {said.strip(): file.name for file in STATIC.rglob("*.js") for said in ADVICE.findall(file.read_text())}
+
+    assert len(advice) > 5
+    assert {said: name for said, name in advice.items() if unknown_in(said)} == {}

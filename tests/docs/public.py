@@ -17,7 +17,15 @@ from tests.docs.source import Field
 
 GIVEN = (
     *("types", "errors", "events"),
-    *("flow.Flow", "flow.Imported", "flow.Problem", "flow.Reference", "flow.FlowError", "flow.FlowInputError"),
+    *(
+        "flow.Document",
+        "flow.FlowWorkflow",
+        "flow.Imported",
+        "flow.Problem",
+        "flow.Reference",
+        "flow.FlowError",
+        "flow.FlowInputError",
+    ),
     *("http.Asking", "middleware.StartCall", "checkpoints.CheckpointStore", "checkpoints.CheckpointKind"),
     *(
         "testing.CrashReport",
@@ -41,7 +49,7 @@ NOT_NAMESPACES = ("sync", "view")
 
 INSIDE = {
     "DeployReport": ("add",),
-    "Flow": ("plan_for", "register"),
+    "FlowWorkflow": ("plan_for", "register"),
     "RemoteStep": ("spec",),
     "Resource": ("check", "open", "wanted"),
     "SkipClock": (

@@ -13,7 +13,7 @@ import pytest
 import outlive
 from outlive._journal.event import ApprovalDecided, MessageSetAside
 from outlive._model import RunFilter, RunStatus
-from outlive._model.queue import QueueLimits, QueueState, queue_cell, queue_data
+from outlive._model.queue import QueueLimits, QueueRecord, queue_cell, queue_data
 from outlive._model.run import STORED
 from outlive._store.contract import Store, WorkerInfo
 from outlive.client.fsck import Checker
@@ -83,7 +83,7 @@ async def test_a_damaged_row_does_not_block_its_queue(place: Place) -> None:
     store = place.store()
     await store.open()
     await hire(store, "worker-a")
-    limits = QueueState(declared=QueueLimits(concurrency=1, per_key=1))
+    limits = QueueRecord(declared=QueueLimits(concurrency=1, per_key=1))
     await store.change_cell(queue_cell("line"), lambda *_: (queue_data(limits), None))
     for name in ("first", "second", "third"):
         await begin(store, name, queue="line", queue_key="a")

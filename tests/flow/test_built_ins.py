@@ -33,7 +33,7 @@ def fresh() -> Iterator[None]:
     shop.clear()
 
 
-def stepping(name: str, step: str) -> flow.Flow:
+def stepping(name: str, step: str) -> flow.FlowWorkflow:
     """A flow of one step, whose output is its result."""
     return flow.parse(f'name: built-in-{name}\nsteps:\n  one: {step}\noutput: "${{{{ steps.one }}}}"\n')
 

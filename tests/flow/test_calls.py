@@ -9,7 +9,7 @@ from tests.engine.test_calls import SELDOM_SECONDS, STEPS, count_calls, many_cou
 FACTOR_MAX = 1.5
 
 
-def counting(steps: int) -> flow.Flow:
+def counting(steps: int) -> flow.FlowWorkflow:
     """A chain of steps, each with the result of the one before."""
     sources = ["input", *(f"steps.s{number}" for number in range(steps))]
     line = '  s{}: {{ use: add_counted, with: {{ number: "${{{{ {} }}}}" }} }}'

@@ -25,7 +25,7 @@ def _local() -> Iterator[None]:
         yield
 
 
-def asking(name: str, **given: Any) -> flow.Flow:
+def asking(name: str, **given: Any) -> flow.FlowWorkflow:
     """A flow of one http step, whose result is its output."""
     options: dict[str, Any] = {key: given.pop(key) for key in ("retry", "timeout", "on_error") if key in given}
     step: dict[str, Any] = {"use": "http", "with": given, **options}
@@ -38,13 +38,13 @@ def asking(name: str, **given: Any) -> flow.Flow:
     return flow.parse(json.dumps(document))
 
 
-async def run(made: flow.Flow, url: str) -> Any:
+async def run(made: flow.FlowWorkflow, url: str) -> Any:
     """The output of a run."""
     async with TestEngine() as engine:
         return await (await engine.start(made, {"url": url})).result()
 
 
-async def failure_of(made: flow.Flow, url: str) -> Any:
+async def failure_of(made: flow.FlowWorkflow, url: str) -> Any:
     """What a run fails with."""
     with pytest.raises(RunFailedError) as caught:
         await run(made, url)

@@ -41,7 +41,7 @@ def fresh() -> Iterator[None]:
     shop.clear()
 
 
-def having(*flows: flow.Flow) -> Registry:
+def having(*flows: flow.FlowWorkflow) -> Registry:
     """A process that has these flows, and what they use."""
     registry = Registry()
     registry.add_step(shop.say.spec)

@@ -32,7 +32,7 @@ def _settings(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         yield
 
 
-def one_step(name: str, use: str, given: Any, **more: Any) -> flow.Flow:
+def one_step(name: str, use: str, given: Any, **more: Any) -> flow.FlowWorkflow:
     """A flow of one step, whose result is its output."""
     step: dict[str, Any] = {"use": use, "with": given, **more}
     variables = {"key": {"secret": True, "env": "OUTLIVE_SECRET_REACHING_KEY"}}
@@ -40,13 +40,13 @@ def one_step(name: str, use: str, given: Any, **more: Any) -> flow.Flow:
     return flow.parse(json.dumps(document))
 
 
-async def result_of(made: flow.Flow) -> Any:
+async def result_of(made: flow.FlowWorkflow) -> Any:
     """What a run of it gives."""
     async with TestEngine() as engine:
         return await (await engine.start(made)).result()
 
 
-async def failure_of(made: flow.Flow) -> Any:
+async def failure_of(made: flow.FlowWorkflow) -> Any:
     """What a run of it fails with."""
     with pytest.raises(RunFailedError) as caught:
         await result_of(made)

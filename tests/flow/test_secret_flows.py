@@ -53,7 +53,7 @@ BUILT_IN = Known({name: shape_of(find_built_in(name)) for name in NAMES})
 VARS = {"token": {"secret": True, "env": "CANARY_TOKEN"}}
 
 
-def canary_flow(name: str, steps: dict[str, Any], output: Any) -> flow.Flow:
+def canary_flow(name: str, steps: dict[str, Any], output: Any) -> flow.FlowWorkflow:
     """A flow with a secret."""
     plain = {"name": name, "input": {"url": "string", "text": "string"}, "vars": VARS, "steps": steps, "output": output}
     return flow.parse(json.dumps(plain))

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import re
+import typing
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_type_hints
 
 import pytest
 
-from outlive import connect
+from outlive import connect, flow, types
 from outlive._define.flow.document import Document
-from outlive._define.flow.flow import Flow
+from outlive._define.flow.flow import FlowWorkflow
 from outlive.client import contract
 from outlive.client.batch import Batch, StoredBatch
+from outlive.client.bulk_operations import BulkOperation
 from outlive.client.decision_links import Links
 from outlive.client.handle import RunHandle, StoredRun
+from outlive.client.quotas import Quotas
 from outlive.engine import Engine, any_engine
 from outlive.engine.any_engine import AnyEngine, SyncEngine, SyncRunHandle
 from outlive.remote.batch import RemoteBatch
@@ -47,7 +51,7 @@ FOR_THE_ENGINE_ITSELF = {
 """The rest of a namespace of an engine: for workers, for servers, or with a workflow as its result."""
 
 
-NAMES = vars(any_engine) | vars(contract) | {"Document": Document, "Flow": Flow, "Path": Path}
+NAMES = vars(any_engine) | vars(contract) | {"Document": Document, "FlowWorkflow": FlowWorkflow, "Path": Path}
 """Names in annotations that type checkers alone import."""
 
 
@@ -142,3 +146,62 @@ def typed_in(sync: type) -> set[str]:
 def test_type_checkers_know_every_verb_of_sync_code(declared: type, sync: type) -> None:
     """A verb that has no line there would be of any type."""
     assert names_in(declared) - {"loop", "sync"} <= typed_in(sync)
+
+
+GIVING = (
+    *(AnyEngine, RunHandle, Batch, BulkOperation, contract.LinkVerbs, Quotas),
+    *(any_engine.SyncEngine, SyncRunHandle, any_engine.SyncBatch, any_engine.SyncBulkOperation),
+    *(verbs for _, verbs in spaces()),
+)
+"""The classes whose verbs give values."""
+NAMED = {*(getattr(types, name) for name in types.__all__), flow.Document}
+"""The classes that programs can name in annotations."""
+
+
+def classes_in(hint: Any) -> Iterator[type]:
+    """The classes of ours in an annotation."""
+    for part in typing.get_args(hint):
+        yield from classes_in(part)
+    it = typing.get_origin(hint) or hint
+    if isinstance(it, type) and it.__module__.startswith("outlive"):
+        yield it
+
+
+def given_by(kind: type) -> Iterator[type]:
+    """The classes of the values that the verbs of a class give."""
+    for name in names_in(kind):
+        method = inspect.getattr_static(kind, name)
+        if inspect.isfunction(method):
+            module = vars(inspect.getmodule(method))
+            yield from classes_in(get_type_hints(method, localns=NAMES | module).get("return"))
+
+
+def values() -> set[type]:
+    """The classes of the values that verbs give, and of the values in their fields."""
+    found: set[type] = set()
+    new = [it for kind in GIVING for it in given_by(kind)]
+    while new:
+        it = new.pop()
+        if it not in found:
+            found.add(it)
+            is_value = it is not flow.Document and (hasattr(it, "__struct_fields__") or dataclasses.is_dataclass(it))
+            new += [each for hint in get_type_hints(it).values() for each in classes_in(hint)] if is_value else []
+    return found
+
+
+def test_every_value_that_a_verb_gives_has_a_public_name() -> None:
+    """A program can annotate what it holds: the class is in `outlive.types`, a document in `outlive.flow`."""
+    assert len(values()) > 40
+    assert {it.__name__ for it in values() - NAMED} == set()
+
+
+def test_a_value_says_itself_in_one_line() -> None:
+    """Its class has a `repr` for people; a document is what a person has written."""
+    structs = {it for it in values() if hasattr(it, "__struct_fields__") or dataclasses.is_dataclass(it)}
+
+    assert {it.__name__ for it in structs if not _is_written(it.__repr__)} == {"Document"}
+
+
+def _is_written(method: Any) -> bool:
+    """Whether it is code of ours: that of a struct is not a function, and that of a dataclass is wrapped."""
+    return inspect.isfunction(method) and not hasattr(method, "__wrapped__")

@@ -46,7 +46,7 @@ async def bounds_sign(token: str) -> int:
     return len(flow.reveal(token))
 
 
-def one_step(use: str, given: Any, *, name: str = "bounds", **more: Any) -> flow.Flow:
+def one_step(use: str, given: Any, *, name: str = "bounds", **more: Any) -> flow.FlowWorkflow:
     """A flow of one step that may name the secret."""
     variables = {"bounds_token": {"secret": True}, "api": {"type": "string", "default": "-", "fixed": False}}
     document = {
@@ -59,7 +59,7 @@ def one_step(use: str, given: Any, *, name: str = "bounds", **more: Any) -> flow
     return flow.parse(json.dumps(document))
 
 
-async def failure_of(made: flow.Flow, **given: Any) -> str:
+async def failure_of(made: flow.FlowWorkflow, **given: Any) -> str:
     """What a run fails with; "" if it does not."""
     async with TestEngine() as engine:
         run = await engine.start(made.bind(**given))
@@ -403,7 +403,7 @@ async def test_a_run_begins_with_the_address_that_its_worker_has(*, is_forged: b
     assert (len(bank.asked), thief.asked) == (0 if is_forged else 1, [])
 
 
-def two_versions(bank: Web) -> tuple[flow.Flow, flow.Flow]:
+def two_versions(bank: Web) -> tuple[flow.FlowWorkflow, flow.FlowWorkflow]:
     """A document in which a start may say where things go, and a later one that sends a secret there."""
     steps = {"find": {"use": "bounds_find", "with": {"where": "${{ input.text }}"}}}
     plain: dict[str, Any] = {"name": "bounds_later", "input": {"text": {"default": ""}}, "steps": steps}

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from outlive._model.pause import Pause
-from outlive._model.queue import QueueLimits, QueueState, RateTier, queue_data, queue_in
+from outlive._model.queue import QueueLimits, QueueRecord, RateTier, queue_data, queue_in
 from outlive._store.tables.queueing import PLAN_MIN, ROUNDS_MAX, Held, Serving, sources
 
 
 def serving(limits: QueueLimits | None = None, held: Held = Held(), *, limit: int = 10) -> Serving:  # noqa: B008
     """A claim of a queue at an instant."""
-    return Serving("emails", QueueState(declared=limits or QueueLimits()), held, limit=limit, now_at=1_000_000)
+    return Serving("emails", QueueRecord(declared=limits or QueueLimits()), held, limit=limit, now_at=1_000_000)
 
 
 def serve(claim: Serving, lines: dict[str, list[int]], turns: dict[str, float]) -> list[int]:
@@ -41,7 +41,7 @@ def test_room_is_what_the_narrowest_limit_leaves() -> None:
 
 def test_a_paused_queue_has_no_room() -> None:
     """Whatever its limits say."""
-    claim = Serving("emails", QueueState(paused=Pause(1)), Held(), limit=5, now_at=1)
+    claim = Serving("emails", QueueRecord(paused=Pause(1)), Held(), limit=5, now_at=1)
 
     assert (claim.room, claim.lines_wanted, claim.next_wake_at()) == (0, 0, None)
 
@@ -76,7 +76,7 @@ def test_weights_may_be_less_than_one() -> None:
 
 def test_turns_go_on_where_the_last_claim_ended() -> None:
     """Over many claims of one run each, all keys are served equally often."""
-    state, turns = QueueState(), dict[str, float]()
+    state, turns = QueueRecord(), dict[str, float]()
     lines = {key: list(range(place * 100, place * 100 + 50)) for place, key in enumerate("abc")}
     taken: list[int] = []
     for _ in range(30):
@@ -112,7 +112,7 @@ def test_a_line_of_damaged_runs_does_not_keep_the_claimer_busy() -> None:
 
 def test_changed_limits_win() -> None:
     """A limit that was set at run time wins over the one that code declares."""
-    state = QueueState(declared=QueueLimits(concurrency=50, per_key=1), changed={"concurrency": 5, "per_key": None})
+    state = QueueRecord(declared=QueueLimits(concurrency=50, per_key=1), changed={"concurrency": 5, "per_key": None})
 
     assert (state.limits.concurrency, state.limits.per_key) == (5, None)
 

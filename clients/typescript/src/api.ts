@@ -472,6 +472,17 @@ export interface Failure {
   traceback: string;
 }
 
+/** A flow of the library, as it is now. */
+export interface Flow {
+  name: string;
+  /** The published revision, which a start by name runs. null if there is only a draft. */
+  current: FlowRevision | null;
+  is_enabled: boolean;
+  /** The reason why it is disabled, and who disabled it. */
+  why_disabled: string;
+  draft: FlowDraft | null;
+}
+
 /** A document that is stored and not published. */
 export interface FlowDraft {
   /** Grows by one with every `save_draft`; the next one may say which it expects. */
@@ -483,17 +494,6 @@ export interface FlowDraft {
   at: string;
   by: string;
   note: string;
-}
-
-/** A flow of the library, as it is now. */
-export interface FlowInfo {
-  name: string;
-  /** The published revision, which a start by name runs. null if there is only a draft. */
-  current: FlowRevision | null;
-  is_enabled: boolean;
-  /** The reason why it is disabled, and who disabled it. */
-  why_disabled: string;
-  draft: FlowDraft | null;
 }
 
 /** One published revision of a flow: which document, who published it, when, and why. */
@@ -512,7 +512,7 @@ export interface FlowRevision {
 
 /** Flows. */
 export interface FlowsList {
-  items: FlowInfo[];
+  items: Flow[];
 }
 
 /** How to fork a run. */
@@ -891,8 +891,28 @@ export interface PurgeRuns {
   dry_run?: boolean;
 }
 
+/** The limits of a queue; None for no limit. */
+export interface QueueLimits {
+  /** Runs under way at once in all workers. */
+  concurrency: number | null;
+  /** Runs under way at once in one worker. */
+  per_worker: number | null;
+  /** Runs under way at once with the same key. */
+  per_key: number | null;
+  /** How often runs may begin; all of them hold at once. */
+  rate: RateTier[];
+  /** Whether runs with a higher priority go first. */
+  priorities: boolean;
+  /** The waiting that counts as much as one level of priority. */
+  ageing: string;
+  /** How many turns keys have when others have one, where that is not one. */
+  weights: Record<string, number>;
+  /** Until when a run keeps its slot: to its `end`, or only while it is `running`. */
+  hold: "end" | "running";
+}
+
 /** A queue as it is now. Counting stops at 10,000. */
-export interface QueueInfo {
+export interface QueueState {
   name: string;
   /** The limits that apply: a limit that was set at run time, else the one in the code. */
   limits: QueueLimits;
@@ -914,26 +934,6 @@ export interface QueueInfo {
   keys: WaitingKey[];
 }
 
-/** The limits of a queue; None for no limit. */
-export interface QueueLimits {
-  /** Runs under way at once in all workers. */
-  concurrency: number | null;
-  /** Runs under way at once in one worker. */
-  per_worker: number | null;
-  /** Runs under way at once with the same key. */
-  per_key: number | null;
-  /** How often runs may begin; all of them hold at once. */
-  rate: RateTier[];
-  /** Whether runs with a higher priority go first. */
-  priorities: boolean;
-  /** The waiting that counts as much as one level of priority. */
-  ageing: string;
-  /** How many turns keys have when others have one, where that is not one. */
-  weights: Record<string, number>;
-  /** Until when a run keeps its slot: to its `end`, or only while it is `running`. */
-  hold: "end" | "running";
-}
-
 /** How full a queue is. */
 export interface QueueSummary {
   name: string;
@@ -946,7 +946,7 @@ export interface QueueSummary {
 
 /** Queues. */
 export interface QueuesList {
-  items: QueueInfo[];
+  items: QueueState[];
 }
 
 /** How many runs may begin: tokens a second and at once, or runs in a window of seconds. */
@@ -2359,7 +2359,7 @@ export class FlowsOperations {
    *
    * Needs the scope `admin`.
    */
-  apply(body: ApplyFlow, options?: RequestOptions): Promise<FlowInfo> {
+  apply(body: ApplyFlow, options?: RequestOptions): Promise<Flow> {
     return this.#to.json("POST", `/api/v1/flows`, { body, options });
   }
 
@@ -2388,7 +2388,7 @@ export class FlowsOperations {
    *
    * Needs the scope `admin`.
    */
-  disable(name: string, body?: Reasoned, options?: RequestOptions): Promise<FlowInfo> {
+  disable(name: string, body?: Reasoned, options?: RequestOptions): Promise<Flow> {
     return this.#to.json("POST", `/api/v1/flows/${encodeURIComponent(name)}/disable`, { body, options });
   }
 
@@ -2397,7 +2397,7 @@ export class FlowsOperations {
    *
    * Needs the scope `admin`.
    */
-  discardDraft(name: string, options?: RequestOptions): Promise<FlowInfo> {
+  discardDraft(name: string, options?: RequestOptions): Promise<Flow> {
     return this.#to.json("DELETE", `/api/v1/flows/${encodeURIComponent(name)}/draft`, { options });
   }
 
@@ -2415,7 +2415,7 @@ export class FlowsOperations {
    *
    * Needs the scope `admin`.
    */
-  enable(name: string, options?: RequestOptions): Promise<FlowInfo> {
+  enable(name: string, options?: RequestOptions): Promise<Flow> {
     return this.#to.json("POST", `/api/v1/flows/${encodeURIComponent(name)}/enable`, { options });
   }
 
@@ -2424,7 +2424,7 @@ export class FlowsOperations {
    *
    * Needs the scope `viewer`.
    */
-  get(name: string, options?: RequestOptions): Promise<FlowInfo> {
+  get(name: string, options?: RequestOptions): Promise<Flow> {
     return this.#to.json("GET", `/api/v1/flows/${encodeURIComponent(name)}`, { options });
   }
 
@@ -2460,7 +2460,7 @@ export class FlowsOperations {
    *
    * Needs the scope `admin`.
    */
-  publish(name: string, body?: PublishFlow, options?: RequestOptions): Promise<FlowInfo> {
+  publish(name: string, body?: PublishFlow, options?: RequestOptions): Promise<Flow> {
     return this.#to.json("POST", `/api/v1/flows/${encodeURIComponent(name)}/publish`, { body, options });
   }
 
@@ -2469,7 +2469,7 @@ export class FlowsOperations {
    *
    * Needs the scope `admin`.
    */
-  rollback(name: string, body?: RollbackFlow, options?: RequestOptions): Promise<FlowInfo> {
+  rollback(name: string, body?: RollbackFlow, options?: RequestOptions): Promise<Flow> {
     return this.#to.json("POST", `/api/v1/flows/${encodeURIComponent(name)}/rollback`, { body, options });
   }
 
@@ -2478,7 +2478,7 @@ export class FlowsOperations {
    *
    * Needs the scope `admin`.
    */
-  saveDraft(body: ApplyFlow, options?: RequestOptions): Promise<FlowInfo> {
+  saveDraft(body: ApplyFlow, options?: RequestOptions): Promise<Flow> {
     return this.#to.json("POST", `/api/v1/flows/drafts`, { body, options });
   }
 
@@ -2654,7 +2654,7 @@ export class QueuesOperations {
    *
    * Needs the scope `viewer`.
    */
-  get(name: string, options?: RequestOptions): Promise<QueueInfo> {
+  get(name: string, options?: RequestOptions): Promise<QueueState> {
     return this.#to.json("GET", `/api/v1/queues/${encodeURIComponent(name)}`, { options });
   }
 
@@ -2681,7 +2681,7 @@ export class QueuesOperations {
    *
    * Needs the scope `admin`.
    */
-  reset(name: string, options?: RequestOptions): Promise<QueueInfo> {
+  reset(name: string, options?: RequestOptions): Promise<QueueState> {
     return this.#to.json("POST", `/api/v1/queues/${encodeURIComponent(name)}/reset`, { options });
   }
 
@@ -2699,7 +2699,7 @@ export class QueuesOperations {
    *
    * Needs the scope `admin`.
    */
-  set(name: string, body: SetQueue, options?: RequestOptions): Promise<QueueInfo> {
+  set(name: string, body: SetQueue, options?: RequestOptions): Promise<QueueState> {
     return this.#to.json("PUT", `/api/v1/queues/${encodeURIComponent(name)}`, { body, options });
   }
 }

@@ -38,6 +38,9 @@ class Refusal(msgspec.Struct, frozen=True):
     """The class of the error."""
     message: str
 
+    def __repr__(self) -> str:
+        return f"<Refusal {self.id}: {self.error}: {self.message}>"
+
 
 class Intervention(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The request of an operator."""

@@ -1,6 +1,6 @@
 """Queues: how many runs of one kind may be under way at once, and who is next.
 
-A queue is declared in code (`Queue`); what all workers share of it lies in a cell of the store (`QueueState`), so that
+A queue is declared in code (`Queue`); what all workers share of it lies in a cell of the store (`QueueRecord`), so that
 every claim sees the same limits, whichever worker makes it. What was set at run time wins over what code declares.
 """
 
@@ -53,6 +53,9 @@ class RateTier(msgspec.Struct, frozen=True):
             return TokenBucket(self.amount, int(self.extent))
         return FixedWindow(int(self.amount), self.extent)
 
+    def __repr__(self) -> str:
+        return f"<RateTier {self.tier.label}>"
+
 
 class QueueLimits(msgspec.Struct, frozen=True, kw_only=True):
     """The limits of a queue; None for no limit."""
@@ -74,8 +77,13 @@ class QueueLimits(msgspec.Struct, frozen=True, kw_only=True):
     hold: Hold = "end"
     """Until when a run keeps its slot: to its `end`, or only while it is `running`."""
 
+    def __repr__(self) -> str:
+        numbers = {"concurrency": self.concurrency, "per worker": self.per_worker, "per key": self.per_key}
+        parts = [f"{number} {name}" for name, number in numbers.items() if number is not None]
+        return f"<QueueLimits {', '.join([*parts, *(tier.tier.label for tier in self.rate)]) or 'none'}>"
 
-class QueueState(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+
+class QueueRecord(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """The state of a queue that all workers of a store share."""
 
     declared: QueueLimits = QueueLimits()
@@ -104,7 +112,7 @@ class QueueState(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
         has_limit = any(limit is not None for limit in (limits.concurrency, limits.per_worker, limits.per_key))
         return self.paused is None and not has_limit and not limits.rate
 
-    def declaring(self, limits: QueueLimits, *, at: int) -> QueueState:
+    def declaring(self, limits: QueueLimits, *, at: int) -> QueueRecord:
         """The state with limits declared by code that was started at this instant; older code changes nothing."""
         if at <= self.declared_at or limits == self.declared:
             return self
@@ -129,7 +137,7 @@ class QueueState(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
         limit = self._rate(name)
         return None if limit is None else limit_fits_at(limit, self.spent, 1, now_at)
 
-    def charged(self, name: str, count: int, now_at: int) -> QueueState:
+    def charged(self, name: str, count: int, now_at: int) -> QueueRecord:
         """The state after `count` runs of this workflow have begun."""
         if not count or (limit := self._rate(name)) is None:
             return self
@@ -151,7 +159,7 @@ class Place(msgspec.Struct, frozen=True):
 NOWHERE = Place()
 
 
-_decode = msgspec.json.Decoder(QueueState).decode
+_decode = msgspec.json.Decoder(QueueRecord).decode
 
 
 def queue_cell(name: str) -> str:
@@ -159,15 +167,15 @@ def queue_cell(name: str) -> str:
     return f"{CELLS}{name}"
 
 
-def queue_in(data: bytes | None) -> QueueState:
+def queue_in(data: bytes | None) -> QueueRecord:
     """The state of a queue in its cell; a cell that cannot be read limits nothing."""
     try:
-        return _decode(data) if data else QueueState()
+        return _decode(data) if data else QueueRecord()
     except msgspec.MsgspecError:
-        return QueueState()
+        return QueueRecord()
 
 
-def queue_data(state: QueueState) -> bytes:
+def queue_data(state: QueueRecord) -> bytes:
     """The content of the cell for this state."""
     return msgspec.json.encode(state)
 

@@ -203,6 +203,11 @@ class StepUnderWay(msgspec.Struct, frozen=True, kw_only=True):
             said.append(f"last failure {self.last_failure}")
         return ", ".join(said)
 
+    def __repr__(self) -> str:
+        said = [f"{self.call} of {self.run_id}", *_attempt_shown(self.attempt, self.attempts_max)]
+        said.append(f"since {self.since.isoformat(timespec='seconds')}{self.worker and f' on {self.worker}'}")
+        return f"<StepUnderWay {', '.join(said)}>"
+
 
 def step_of(note: StepNote, *, session: str, progress: Any = None, arguments: Any = None) -> StepUnderWay:
     """A note as people see it; the values of its payloads are given."""

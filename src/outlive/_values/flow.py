@@ -49,7 +49,7 @@ class FlowDraft(msgspec.Struct, frozen=True, kw_only=True):
         return f"<FlowDraft {self.number} of revision {self.base}: {self.hash}>"
 
 
-class FlowInfo(msgspec.Struct, frozen=True, kw_only=True):
+class Flow(msgspec.Struct, frozen=True, kw_only=True):
     """A flow of the library, as it is now."""
 
     name: str
@@ -72,4 +72,4 @@ class FlowInfo(msgspec.Struct, frozen=True, kw_only=True):
 
     def __repr__(self) -> str:
         state = "enabled" if self.is_enabled else self.why_disabled
-        return f"<FlowInfo {self.name}: revision {self.revision}, {state}>"
+        return f"<Flow {self.name}: revision {self.revision}, {state}>"

@@ -38,7 +38,7 @@ class WaitingKey(msgspec.Struct, frozen=True):
         return f"<WaitingKey {self.key}: {self.in_line} in line for {self.waiting}>"
 
 
-class QueueInfo(msgspec.Struct, frozen=True, kw_only=True):
+class QueueState(msgspec.Struct, frozen=True, kw_only=True):
     """A queue as it is now. Counting stops at 10,000."""
 
     name: str
@@ -62,4 +62,4 @@ class QueueInfo(msgspec.Struct, frozen=True, kw_only=True):
     """Up to 20 keys that wait, the longest wait first."""
 
     def __repr__(self) -> str:
-        return f"<QueueInfo {self.name}: {self.paused or 'open'}, {self.in_line} in line, {self.running} running>"
+        return f"<QueueState {self.name}: {self.paused or 'open'}, {self.in_line} in line, {self.running} running>"

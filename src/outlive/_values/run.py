@@ -67,6 +67,9 @@ class Wait(msgspec.Struct, frozen=True):
                 )
         return said + (self.detail and f" ({self.detail})")
 
+    def __repr__(self) -> str:
+        return f"<Wait for {self.describe()}>"
+
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):
     """One run."""

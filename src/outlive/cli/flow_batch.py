@@ -185,9 +185,9 @@ class _Work:
         file = file_named(self._name)
         if file is None:
             return None
-        from outlive._define.flow.flow import Flow
+        from outlive._define.flow.flow import FlowWorkflow
 
-        return Flow(read_file(file).document, file=str(file))
+        return FlowWorkflow(read_file(file).document, file=str(file))
 
     async def _start(self, engine: Engine, flow: Any) -> Batch[Any]:
         if self._retry_failed is not None:

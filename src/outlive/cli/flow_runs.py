@@ -157,11 +157,11 @@ class _Started:
             raise Mistake(problems) from error
 
     async def _run_file(self, file: Path, url: str | None) -> int:
-        from outlive._define.flow.flow import Flow
+        from outlive._define.flow.flow import FlowWorkflow
 
         self._refuse_without_steps(read_file(file, warns=False))
         document = read_file(file).document
-        flow = Flow(document, file=str(file))
+        flow = FlowWorkflow(document, file=str(file))
         if url is None and not self._as_json:
             click.echo("no --store is given: this run is in memory, and is lost with this command", err=True)
         async with engine_for(url or "memory:", has_worker=True, flow=flow) as engine:
@@ -256,7 +256,7 @@ async def _step(
     *,
     as_json: bool,
 ) -> int:
-    from outlive._define.flow.flow import Flow
+    from outlive._define.flow.flow import FlowWorkflow
     from outlive._define.flow.mocking import one_step
     from outlive.errors import InvalidArgumentError, OutliveError
 
@@ -264,7 +264,7 @@ async def _step(
     if not isinstance(results, dict):
         raise Mistake('--steps: give an object, for example {"reserve": {"id": 7}}')
     try:
-        flow = Flow(one_step(document, step_id, results, arguments))
+        flow = FlowWorkflow(one_step(document, step_id, results, arguments))
         flow.check()
     except InvalidArgumentError as error:
         raise Mistake(error.wanted) from None

@@ -35,7 +35,7 @@ from outlive.cli.flow_runs import run_, step
 from outlive.cli.flow_tests import test
 
 if TYPE_CHECKING:
-    from outlive._values.flow import FlowInfo
+    from outlive._values.flow import Flow
     from outlive.client.flows.verbs import Flows
 
 T = TypeVar("T")
@@ -69,7 +69,7 @@ def _ask(url: str, verb: Callable[[Flows], Coroutine[Any, Any, T]], *, creates: 
     return run(work())
 
 
-def _say(info: FlowInfo, what: str, *, as_json: bool) -> None:
+def _say(info: Flow, what: str, *, as_json: bool) -> None:
     if as_json:
         print_json(info)
     else:
@@ -136,7 +136,7 @@ def list_(*, url: str, as_json: bool) -> None:
     print_table(["flow", "revision", "hash", "since", "by", "state"], [_row(info) for info in found])
 
 
-def _row(info: FlowInfo) -> list[str]:
+def _row(info: Flow) -> list[str]:
     current = info.current
     state = "enabled" if info.is_enabled else info.why_disabled
     if info.draft is not None:

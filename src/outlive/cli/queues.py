@@ -13,7 +13,7 @@ from outlive.cli.values import seconds_of
 
 if TYPE_CHECKING:
     from outlive._model.limit import FixedWindow, TokenBucket
-    from outlive._values.queue import QueueInfo
+    from outlive._values.queue import QueueState
 
 NONE = "none"
 WEIGHTS_SHOWN_MAX = 3
@@ -173,7 +173,7 @@ def _weight(text: str) -> tuple[str, float]:
         raise Mistake(f"--weight {text}: write a key and its turns, for example customer-7=3, or none") from None
 
 
-def _limits(info: QueueInfo) -> str:
+def _limits(info: QueueState) -> str:
     limits = info.limits
     shown = {"concurrency": limits.concurrency, "per worker": limits.per_worker, "per key": limits.per_key}
     parts = [f"{name} {value:,}" for name, value in shown.items() if value is not None]

@@ -75,6 +75,9 @@ class BulkProgress(msgspec.Struct, frozen=True, kw_only=True):
     """Which runs refused, and why: the first 1,000, and while it goes on the first 20."""
     finished_at: datetime | None = None
 
+    def __repr__(self) -> str:
+        return f"<BulkProgress {self.id}: {self.verb}, {self.status}, {self.done} done, {self.refused} refused>"
+
 
 class BulkOperation:
     """One verb for many runs, going on or ended."""

@@ -20,7 +20,7 @@ from outlive._values.approval import ApprovalRequest, NewLink
 from outlive._values.audit import AuditCheck, AuditEntry
 from outlive._values.dead_letter import DeadLetter
 from outlive._values.key import ApiKey, NewKey
-from outlive._values.queue import QueueInfo
+from outlive._values.queue import QueueState
 from outlive._values.sink import Sink
 from outlive._values.task import Task, TaskNotice
 from outlive._values.worker import Worker
@@ -123,10 +123,10 @@ class DeadLetterVerbs(Protocol):
 class QueueVerbs(Protocol):
     """`engine.queues`."""
 
-    async def list(self) -> builtins.list[QueueInfo]:
+    async def list(self) -> builtins.list[QueueState]:
         """See `Queues`."""
 
-    async def stats(self, queue: Queue | str) -> QueueInfo:
+    async def stats(self, queue: Queue | str) -> QueueState:
         """See `Queues`."""
 
     async def set(self, queue: Queue | str, **limits: Any) -> None:

@@ -15,7 +15,7 @@ from outlive._model.pause import Pause
 from outlive._model.queue import (
     Queue,
     QueueLimits,
-    QueueState,
+    QueueRecord,
     check_queue,
     checked_limits,
     queue_cell,
@@ -25,7 +25,7 @@ from outlive._model.queue import (
 )
 from outlive._store.contract import KEY_RUNS_MAX, WorkerInfo
 from outlive._values.count import Count
-from outlive._values.queue import Holder, QueueInfo, WaitingKey
+from outlive._values.queue import Holder, QueueState, WaitingKey
 from outlive.client.acting import doing
 from outlive.client.bulk import BulkFilters
 from outlive.client.client import Client
@@ -45,12 +45,12 @@ class Queues:
         self._client = client
         self._access = client.access
 
-    async def list(self) -> builtins.list[QueueInfo]:
+    async def list(self) -> builtins.list[QueueState]:
         """Every queue that has runs, that was changed, or that the code of this process declares; by name."""
         names = {*await self._access.store.list_queues(), *self._own()}
         return [await self._info(name) for name in sorted(names)]
 
-    async def stats(self, queue: Queue | str) -> QueueInfo:
+    async def stats(self, queue: Queue | str) -> QueueState:
         """How full a queue is, who holds its slots, and what it allows.
 
         Raises:
@@ -58,7 +58,7 @@ class Queues:
         """
         return await self._info(await self._known("engine.queues.stats", queue))
 
-    async def _info(self, name: str) -> QueueInfo:
+    async def _info(self, name: str) -> QueueState:
         store = self._access.store
         state = queue_in(await store.read_cell(queue_cell(name)))
         limits = state.limits
@@ -67,7 +67,7 @@ class Queues:
             limits = msgspec.structs.replace(state, declared=self._own()[name]).limits
         measure, now_at = await store.measure_queue(name, limit=COUNT_MAX + 1), store.now()
         workers = {worker.id: worker for worker in await store.list_workers(with_runs=False)}
-        return QueueInfo(
+        return QueueState(
             name=name,
             limits=limits,
             changed=tuple(sorted(state.changed)),
@@ -117,7 +117,7 @@ class Queues:
         name, who = await self._known(where, queue), given.text(where, "by", by, like="ops", least=0)
         why = given.text(where, "reason", reason, like="the mail server is down", least=0)
 
-        def pause(state: QueueState, now_at: int) -> QueueState:
+        def pause(state: QueueRecord, now_at: int) -> QueueRecord:
             return state if state.paused is not None else msgspec.structs.replace(state, paused=Pause(now_at, who, why))
 
         with doing("queue.pause", name, why):

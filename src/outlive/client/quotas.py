@@ -47,6 +47,9 @@ class Quota(msgspec.Struct, frozen=True, omit_defaults=True):
     """Runs that have not ended, children not counted."""
     starts_per_minute: int | None = None
 
+    def __repr__(self) -> str:
+        return f"<Quota: {_most(self.open_runs, 'open runs')}, {_most(self.starts_per_minute, 'starts a minute')}>"
+
 
 @dataclass(frozen=True, slots=True)
 class Usage:
@@ -56,6 +59,9 @@ class Usage:
     open_runs: int | None
     """None where there is no limit."""
     starts_in_a_minute: int | None
+
+    def __repr__(self) -> str:
+        return f"<Usage: {self.open_runs} open runs, {self.starts_in_a_minute} starts in a minute; {self.quota!r}>"
 
 
 class Quotas:

@@ -40,6 +40,9 @@ class Incomplete(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
     """One sentence for a person, the same that `why` says."""
 
+    def __repr__(self) -> str:
+        return f"<Incomplete {self.run.id}: {self.kind}, {self.reason}>"
+
 
 async def find_incomplete(
     store: Store, *, limit: int, before: Run | None, shown: Callable[[Run], Awaitable[Run]]

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from outlive._model import Run
 from outlive._model.bounds import UNBOUND, Bounds
-from outlive._model.queue import QueueState, queue_cell, queue_in
+from outlive._model.queue import QueueRecord, queue_cell, queue_in
 from outlive._model.remote import remote_step_of
 from outlive._model.run import IN_LINE
 from outlive._store.contract import QueueMeasure, Store
@@ -34,7 +34,7 @@ async def why_others_in_line(store: Store, others: Iterable[Run], *, bounds: Bou
     return "" if waiting is None else await why_in_line(store, waiting, who=f"run {waiting.id}", bounds=bounds)
 
 
-def _sentence(who: str, root: Run, state: QueueState, measure: QueueMeasure, bounds: Bounds) -> str:
+def _sentence(who: str, root: Run, state: QueueRecord, measure: QueueMeasure, bounds: Bounds) -> str:
     place = Count(measure.ahead, at_least=True) if measure.ahead >= AHEAD_MAX else Count(measure.ahead + 1)
     whose = f" of key {root.queue_key!r}" if root.queue_key else ""
     text = f"{who} is in line in queue {root.queue}, in place {place}{whose}"

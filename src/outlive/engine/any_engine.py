@@ -27,7 +27,7 @@ from outlive._model.under_way import StepUnderWay
 from outlive._values.batch import BatchInfo, BatchItem
 from outlive._values.count import Count
 from outlive._values.event import Event
-from outlive._values.flow import FlowInfo, FlowRevision
+from outlive._values.flow import Flow, FlowRevision
 from outlive._values.outcome import RunOutcome
 from outlive._values.purge import Purge
 from outlive._values.run import Run
@@ -62,7 +62,7 @@ from outlive.engine.sync import Blocking, BlockingEngine, Verb
 
 if TYPE_CHECKING:
     from outlive._define.flow.document import Document
-    from outlive._define.flow.flow import Flow
+    from outlive._define.flow.flow import FlowWorkflow
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -151,30 +151,40 @@ class FlowVerbs(Protocol):
     """`engine.flows`."""
 
     async def apply(
-        self, document: str | Path | Document | Flow, *, by: str = "", note: str = "", expected: int | None = None
-    ) -> FlowInfo:
+        self,
+        document: str | Path | Document | FlowWorkflow,
+        *,
+        by: str = "",
+        note: str = "",
+        expected: int | None = None,
+    ) -> Flow:
         """See `Flows`."""
 
     async def save_draft(
-        self, document: str | Path | Document | Flow, *, by: str = "", note: str = "", expected: int | None = None
-    ) -> FlowInfo:
+        self,
+        document: str | Path | Document | FlowWorkflow,
+        *,
+        by: str = "",
+        note: str = "",
+        expected: int | None = None,
+    ) -> Flow:
         """See `Flows`."""
 
-    async def publish(self, name: str, *, by: str = "", note: str = "", expected: int | None = None) -> FlowInfo:
+    async def publish(self, name: str, *, by: str = "", note: str = "", expected: int | None = None) -> Flow:
         """See `Flows`."""
 
-    async def discard_draft(self, name: str) -> FlowInfo:
+    async def discard_draft(self, name: str) -> Flow:
         """See `Flows`."""
 
     async def rollback(
         self, name: str, *, to: int | None = None, by: str = "", note: str = "", expected: int | None = None
-    ) -> FlowInfo:
+    ) -> Flow:
         """See `Flows`."""
 
-    async def enable(self, name: str) -> FlowInfo:
+    async def enable(self, name: str) -> Flow:
         """See `Flows`."""
 
-    async def disable(self, name: str, *, by: str = "", reason: str = "") -> FlowInfo:
+    async def disable(self, name: str, *, by: str = "", reason: str = "") -> Flow:
         """See `Flows`."""
 
     async def delete(
@@ -201,10 +211,10 @@ class FlowVerbs(Protocol):
     ) -> RunHandle[Any]:
         """See `Flows`."""
 
-    async def list(self) -> builtins.list[FlowInfo]:
+    async def list(self) -> builtins.list[Flow]:
         """See `Flows`."""
 
-    async def info(self, name: str) -> FlowInfo:
+    async def info(self, name: str) -> Flow:
         """See `Flows`."""
 
     async def get(self, name: str, *, revision: int | None = None, draft: bool = False) -> StoredFlow:

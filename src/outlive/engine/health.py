@@ -28,6 +28,10 @@ class Health:
         """Whether everything is healthy."""
         return all(said == HEALTHY for said in (self.store, self.worker or HEALTHY, *self.resources.values()))
 
+    def __repr__(self) -> str:
+        said = {"store": self.store, "worker": self.worker, **self.resources}
+        return f"<Health: {', '.join(f'{name} {words}' for name, words in said.items() if words)}>"
+
 
 async def health_of(store: Store) -> str:
     """Whether a store answers."""

@@ -18,7 +18,7 @@ from outlive._model import RunFilter, RunStatus
 from outlive._runtime.clock import MICROSECONDS
 from outlive._store.contract import Store
 from outlive._tasks import within
-from outlive._values.queue import QueueInfo
+from outlive._values.queue import QueueState
 from outlive.client.finding import COUNT_MAX
 from outlive.engine import Engine
 from outlive.errors import OutliveError
@@ -45,7 +45,7 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
     workers: int
     schedule_seconds: float
     """How long the schedule has been due that waits longest for a worker."""
-    queues: list[QueueInfo]
+    queues: list[QueueState]
 
 
 class FigureReader:
@@ -95,7 +95,7 @@ async def _read(engine: Engine) -> Figures:
     )
 
 
-async def _depths(engine: Engine, names: list[str]) -> AsyncIterator[QueueInfo]:
+async def _depths(engine: Engine, names: list[str]) -> AsyncIterator[QueueState]:
     for name in names:
         with suppress(QueueNotFoundError):  # It went since it was listed.
             yield await engine.queues.stats(name)

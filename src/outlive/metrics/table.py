@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 
 from outlive import __version__
 from outlive._runtime.session.sessions import WorkerSessions
-from outlive._values.queue import QueueInfo
+from outlive._values.queue import QueueState
 from outlive.engine import Engine
 from outlive.metrics.figures import Figures
 from outlive.telemetry import Counters, Histogram, Measures, damaged_rows
@@ -71,7 +71,7 @@ def _of_store(read: Callable[[Figures], Iterable[Sample]]) -> Callable[[Reading]
     return lambda reading: [] if reading.store is None else read(reading.store)
 
 
-def _of_queues(read: Callable[[QueueInfo], float | None]) -> Callable[[Reading], Iterable[Sample]]:
+def _of_queues(read: Callable[[QueueState], float | None]) -> Callable[[Reading], Iterable[Sample]]:
     def samples(figures: Figures) -> Iterable[Sample]:
         for queue in figures.queues:
             if (value := read(queue)) is not None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from outlive._journal.plain import plain_json
-from outlive._values.flow import FlowInfo, FlowRevision
+from outlive._values.flow import Flow, FlowRevision
 from outlive._values.run import Run
 from outlive.client.flows.reading import document_given, read_document
 from outlive.client.flows.verbs import StoredFlow
@@ -25,7 +25,7 @@ from outlive.remote.values import only_given, start_fields
 
 if TYPE_CHECKING:
     from outlive._define.flow.document import Document
-    from outlive._define.flow.flow import Flow
+    from outlive._define.flow.flow import FlowWorkflow
 
 PURGE_AT_ONCE = 1_000
 
@@ -39,41 +39,51 @@ class RemoteFlows:
     # -- Changing what is published --------------------------------------------------------------------------
 
     async def apply(
-        self, document: str | Path | Document | Flow, *, by: str = "", note: str = "", expected: int | None = None
-    ) -> FlowInfo:
+        self,
+        document: str | Path | Document | FlowWorkflow,
+        *,
+        by: str = "",
+        note: str = "",
+        expected: int | None = None,
+    ) -> Flow:
         """See `Flows.apply`."""
         text = document_given("engine.flows.apply", document).text
         body = only_given({"document": text, "note": note, "expected": expected})
         return await self._info("flows.apply", body=body)
 
     async def save_draft(
-        self, document: str | Path | Document | Flow, *, by: str = "", note: str = "", expected: int | None = None
-    ) -> FlowInfo:
+        self,
+        document: str | Path | Document | FlowWorkflow,
+        *,
+        by: str = "",
+        note: str = "",
+        expected: int | None = None,
+    ) -> Flow:
         """See `Flows.save_draft`."""
         text = document_given("engine.flows.save_draft", document, checks=False).text
         body = only_given({"document": text, "note": note, "expected": expected})
         return await self._info("flows.save_draft", body=body)
 
-    async def publish(self, name: str, *, by: str = "", note: str = "", expected: int | None = None) -> FlowInfo:
+    async def publish(self, name: str, *, by: str = "", note: str = "", expected: int | None = None) -> Flow:
         """See `Flows.publish`."""
         read_document((await self.get(name, draft=True)).text)
         return await self._change("flows.publish", name, note=note, expected=expected)
 
-    async def discard_draft(self, name: str) -> FlowInfo:
+    async def discard_draft(self, name: str) -> Flow:
         """See `Flows.discard_draft`."""
         return await self._info("flows.discard_draft", name=name)
 
     async def rollback(
         self, name: str, *, to: int | None = None, by: str = "", note: str = "", expected: int | None = None
-    ) -> FlowInfo:
+    ) -> Flow:
         """See `Flows.rollback`."""
         return await self._change("flows.rollback", name, to=to, note=note, expected=expected)
 
-    async def enable(self, name: str) -> FlowInfo:
+    async def enable(self, name: str) -> Flow:
         """See `Flows.enable`."""
         return await self._info("flows.enable", name=name)
 
-    async def disable(self, name: str, *, by: str = "", reason: str = "") -> FlowInfo:
+    async def disable(self, name: str, *, by: str = "", reason: str = "") -> Flow:
         """See `Flows.disable`."""
         return await self._change("flows.disable", name, reason=reason)
 
@@ -94,11 +104,11 @@ class RemoteFlows:
         while runs and (await self._connection.operate("bulk.purge", body=purge)).deleted:
             pass
 
-    async def _info(self, operation: str, **options: Any) -> FlowInfo:
-        found: FlowInfo = await self._connection.operate(operation, **options)
+    async def _info(self, operation: str, **options: Any) -> Flow:
+        found: Flow = await self._connection.operate(operation, **options)
         return found
 
-    async def _change(self, operation: str, name: str, **body: Any) -> FlowInfo:
+    async def _change(self, operation: str, name: str, **body: Any) -> Flow:
         return await self._info(operation, body=only_given(body), name=name)
 
     # -- Starting runs ---------------------------------------------------------------------------------------
@@ -121,12 +131,12 @@ class RemoteFlows:
 
     # -- Looking ---------------------------------------------------------------------------------------------
 
-    async def list(self) -> builtins.list[FlowInfo]:
+    async def list(self) -> builtins.list[Flow]:
         """See `Flows.list`."""
-        items: builtins.list[FlowInfo] = (await self._connection.operate("flows.list")).items
+        items: builtins.list[Flow] = (await self._connection.operate("flows.list")).items
         return items
 
-    async def info(self, name: str) -> FlowInfo:
+    async def info(self, name: str) -> Flow:
         """See `Flows.info`."""
         return await self._info("flows.get", name=name)
 

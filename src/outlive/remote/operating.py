@@ -24,7 +24,7 @@ from outlive._runtime.clock import SystemClock
 from outlive._runtime.wakeup import Wakeup
 from outlive._values.audit import AuditCheck, AuditEntry
 from outlive._values.key import ApiKey, NewKey
-from outlive._values.queue import QueueInfo
+from outlive._values.queue import QueueState
 from outlive._values.schedule import ScheduleInfo
 from outlive._values.sink import Sink
 from outlive._values.worker import Worker
@@ -50,14 +50,14 @@ class RemoteQueues:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
-    async def list(self) -> list[QueueInfo]:
+    async def list(self) -> list[QueueState]:
         """See `Queues`."""
-        items: builtins.list[QueueInfo] = (await self._connection.operate("queues.list")).items
+        items: builtins.list[QueueState] = (await self._connection.operate("queues.list")).items
         return items
 
-    async def stats(self, queue: Queue | str) -> QueueInfo:
+    async def stats(self, queue: Queue | str) -> QueueState:
         """See `Queues`."""
-        found: QueueInfo = await self._connection.operate("queues.get", name=name_of(queue))
+        found: QueueState = await self._connection.operate("queues.get", name=name_of(queue))
         return found
 
     async def set(self, queue: Queue | str, **limits: Any) -> None:

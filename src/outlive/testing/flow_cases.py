@@ -13,7 +13,7 @@ import msgspec
 from msgspec import UNSET
 
 from outlive._define.flow.document import Case, Document, seconds_of
-from outlive._define.flow.flow import Flow
+from outlive._define.flow.flow import FlowWorkflow
 from outlive._define.flow.mocking import with_mocks
 from outlive._define.registry import REGISTRY
 from outlive._journal.event import StepSucceeded
@@ -50,14 +50,14 @@ class CaseResult(msgspec.Struct, frozen=True, kw_only=True):
 async def run_case(document: Document, case: Case) -> CaseResult:
     """Run one test of a document."""
     try:
-        flow = Flow(with_mocks(document, case.mocks))
+        flow = FlowWorkflow(with_mocks(document, case.mocks))
         flow.check()
         return await _run(flow, case)
     except OutliveError as error:
         return CaseResult(name=case.name, problems=(str(error),))
 
 
-async def _run(flow: Flow, case: Case) -> CaseResult:
+async def _run(flow: FlowWorkflow, case: Case) -> CaseResult:
     start_at = None if case.now is None else microseconds_of(datetime.fromisoformat(case.now))
     clock = SkipClock() if start_at is None else SkipClock(start_at=start_at)
     registry = REGISTRY.with_own_flows()

@@ -1,8 +1,8 @@
 """Flows: documents that say which steps run with which data. A front door, not a second engine.
 
-A `Flow` is a workflow whose function is written by us: it interprets a document on the run's own loop and asks for
-steps, children, timers and signals like any other workflow. So the journal, recovery, queues, the timeline and the test
-kit know nothing special about it.
+A `FlowWorkflow` is a workflow whose function is written by us: it interprets a document on the run's own loop and asks
+for steps, children, timers and signals like any other workflow. So the journal, recovery, queues, the timeline and the
+test kit know nothing special about it.
 
 From text to a run
 ------------------

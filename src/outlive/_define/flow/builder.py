@@ -15,7 +15,7 @@ from msgspec import UNSET
 
 from outlive._define.flow.checking import check, refuse
 from outlive._define.flow.document import Document, canonical
-from outlive._define.flow.flow import Flow
+from outlive._define.flow.flow import FlowWorkflow
 from outlive._define.flow.known import known_here
 from outlive._define.flow.positions import Positions
 from outlive._define.flow.reading import Reading
@@ -162,13 +162,13 @@ class Builder:
         refuse(check(document, known_here()), strict=strict)
         return canonical(document)
 
-    def build(self, *, output: Any = UNSET) -> Flow:
+    def build(self, *, output: Any = UNSET) -> FlowWorkflow:
         """The flow; this process can run it from now on, and means it by its name.
 
         Raises:
             FlowError: it cannot run; says everything that is wrong.
         """
-        flow = Flow(self.document(output=output))
+        flow = FlowWorkflow(self.document(output=output))
         flow.register()
         return flow
 

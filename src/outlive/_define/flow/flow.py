@@ -1,4 +1,4 @@
-"""`Flow`: a workflow whose function interprets a document.
+"""`FlowWorkflow`: a workflow whose function interprets a document.
 
 A run is pinned to the document that it started with, by the mechanism that pins runs to code: the version of the
 workflow is the hash of the document. Loading a changed document defines another version beside the first one, and the
@@ -47,7 +47,7 @@ PLANS_MAX = 64
 """Plans with overrides that a flow remembers."""
 
 
-class Flow(Workflow[..., Any]):
+class FlowWorkflow(Workflow[..., Any]):
     """A flow; start it with `engine.start(flow, {...}, id=...)`, or call it in a workflow with `await`.
 
     `outlive.flow.load` and `outlive.flow.parse` make one of a document. Its arguments are its input and, by name with
@@ -169,7 +169,7 @@ class FlowSignature(Signature):
 
     takes_input = True
 
-    def __init__(self, flow: Flow, drive: Any) -> None:
+    def __init__(self, flow: FlowWorkflow, drive: Any) -> None:
         super().__init__(drive, flow.document.name, without=(STEP, MAY))
         self._flow = flow
         self.result = PlainCodec()

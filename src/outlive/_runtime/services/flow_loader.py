@@ -27,7 +27,7 @@ from outlive.errors.flow import FlowDamagedError
 from outlive.telemetry import log
 
 if TYPE_CHECKING:
-    from outlive._define.flow.flow import Flow
+    from outlive._define.flow.flow import FlowWorkflow
 
 LOOK_SECONDS = 5.0
 """How often a worker looks at the index, if no ring reached it."""
@@ -55,7 +55,7 @@ class FlowLoader:
         self._index: Index = {}
         self._hashes: dict[str, list[str]] = {}
         """The documents that each flow is loaded with, by the name of the flow."""
-        self._loaded: dict[tuple[str, str], Flow | None] = {}
+        self._loaded: dict[tuple[str, str], FlowWorkflow | None] = {}
         """By the name of the flow and the hash of the document; None for one that cannot be read."""
         self._unreadable: set[tuple[str, str]] = set()
         """Documents that cannot be read: they are tried again with every look, because a person may have written them
@@ -93,16 +93,16 @@ class FlowLoader:
         self._data, self._index = data, index
         self._unreadable &= wanted
 
-    def _find_published(self, name: str, entry: FlowEntry) -> Flow | None:
+    def _find_published(self, name: str, entry: FlowEntry) -> FlowWorkflow | None:
         return None if entry.current is None else self._loaded.get((name, entry.current.hash))
 
-    async def _load(self, name: str, digits: str) -> Flow | None:
+    async def _load(self, name: str, digits: str) -> FlowWorkflow | None:
         """A document as a flow; one that cannot be read costs only its own runs."""
         from outlive._define.flow.document import from_canonical
-        from outlive._define.flow.flow import Flow
+        from outlive._define.flow.flow import FlowWorkflow
 
         try:
-            flow = Flow(from_canonical((await self._library.document(name, digits)).canonical))
+            flow = FlowWorkflow(from_canonical((await self._library.document(name, digits)).canonical))
         except StoreError:
             raise
         except (OutliveError, msgspec.MsgspecError) as error:

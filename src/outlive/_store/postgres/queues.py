@@ -12,7 +12,7 @@ from itertools import chain
 
 import asyncpg
 
-from outlive._model.queue import CELLS, CELLS_END, QueueState, queue_cell, queue_in
+from outlive._model.queue import CELLS, CELLS_END, QueueRecord, queue_cell, queue_in
 from outlive._model.run import HELD
 from outlive._store.contract import KEY_RUNS_MAX, WAITING_KEYS_MAX, Claim, Claims, QueueMeasure, WaitingKey
 from outlive._store.postgres.batch import columns_of
@@ -102,7 +102,7 @@ class QueueClaim:
             await session.fetch("put_cells", [to_text(queue_cell(self._name))], [after])
         return joined(Claims(claims, None), serving.rest())
 
-    async def _count_held(self, state: QueueState) -> Held:
+    async def _count_held(self, state: QueueRecord) -> Held:
         limits, in_all, by_worker = state.limits, 0, 0
         if limits.concurrency is not None or limits.per_worker is not None:
             ((in_all, by_worker),) = await self._session.fetch(
@@ -114,7 +114,7 @@ class QueueClaim:
         return Held(in_all, by_worker, {from_text(key): slots for key, slots in rows})
 
     async def _claim_held(
-        self, state: QueueState, held: Held, free: list[WakeUp], orphans: list[WakeUp]
+        self, state: QueueRecord, held: Held, free: list[WakeUp], orphans: list[WakeUp]
     ) -> list[Claim]:
         limit, most = self._wanted.limit, state.limits.per_worker
         room = limit if most is None else min(limit, max(0, most - held.by_worker))

@@ -6,7 +6,7 @@ from itertools import chain
 
 import msgspec
 
-from outlive._model.queue import CELLS, CELLS_END, QueueState, queue_cell
+from outlive._model.queue import CELLS, CELLS_END, QueueRecord, queue_cell
 from outlive._model.run import HELD
 from outlive._store.contract import KEY_RUNS_MAX, WAITING_KEYS_MAX, Claim, Claims, QueueMeasure, WaitingKey
 from outlive._store.sqlite.cells import read_cell
@@ -65,7 +65,7 @@ def _claim_held(
     name: str,
     wanted: ClaimRequest,
     lost: list[str],
-    state: QueueState,
+    state: QueueRecord,
     *,
     now: int,
 ) -> tuple[list[Claim], int | None, Held]:
@@ -103,7 +103,7 @@ def _find_due(
     return [(wake_at, key) for wake_at, key, slot in due if slot == HELD or wake_at > now], moved[:MOVED_MAX]
 
 
-def _count_held(session: Session, name: str, worker_id: str, state: QueueState) -> Held:
+def _count_held(session: Session, name: str, worker_id: str, state: QueueRecord) -> Held:
     limits = state.limits
     in_all = by_worker = 0
     if limits.concurrency is not None or limits.per_worker is not None:

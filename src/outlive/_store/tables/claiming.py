@@ -12,7 +12,7 @@ from typing import NamedTuple
 from outlive._journal.claiming import claim_of
 from outlive._journal.codec import Row, salt_of, seal
 from outlive._model import Run
-from outlive._model.queue import QueueState, queue_in
+from outlive._model.queue import QueueRecord, queue_in
 from outlive._store.contract import Change, Claim, Claims, Declared
 
 WakeUp = tuple[int, int]
@@ -31,7 +31,7 @@ class ClaimRequest(NamedTuple):
     queues: Sequence[str] | None = None
     declared: Declared | None = None
 
-    def state_of(self, name: str, data: bytes | None) -> QueueState:
+    def state_of(self, name: str, data: bytes | None) -> QueueRecord:
         """The state of a queue for this claim, given the content of its cell."""
         state = queue_in(data)
         if self.declared is None or name not in self.declared.limits:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from outlive._model.queue import QueueState, queue_data, queue_in
+from outlive._model.queue import QueueRecord, queue_data, queue_in
 from outlive._store.contract import Claims
 
 PLAN_MIN = 32
@@ -42,7 +42,7 @@ class Held(NamedTuple):
 class Serving:
     """One claim from the line of one queue."""
 
-    def __init__(self, name: str, state: QueueState, held: Held, *, limit: int, now_at: int) -> None:
+    def __init__(self, name: str, state: QueueRecord, held: Held, *, limit: int, now_at: int) -> None:
         limits = state.limits
         self._name, self._state, self._now_at = name, state, now_at
         self._weights, self._per_key = limits.weights, limits.per_key

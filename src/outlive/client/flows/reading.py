@@ -65,14 +65,14 @@ def check_document(
         FlowError: it cannot run.
     """
     from outlive._define.flow.checking import check, refuse
-    from outlive._define.flow.flow import Flow
+    from outlive._define.flow.flow import FlowWorkflow
     from outlive._define.flow.known import known_here
     from outlive._define.flow.triggers import schedules_in
 
     # A step that is not known here is a warning: workers may have it.
     warnings = refuse(check(document, known_here(), positions), file)
     try:
-        flow = Flow(document)
+        flow = FlowWorkflow(document)
         with suppress(FlowInputError):  # The workers have the values of variables, if this process has not.
             schedules_in(document)
         if knows_steps:
@@ -89,14 +89,14 @@ def document_given(where: str, given: object, *, checks: bool = True) -> ReadDoc
     Raises:
         ArgumentTypeError: it is none. FlowError: something is wrong with it.
     """
-    from outlive._define.flow.flow import Flow
+    from outlive._define.flow.flow import FlowWorkflow
 
     match given:
         case str():
             return read_document(given, checks=checks)
         case Path():
             return read_document(given.read_text(encoding="utf-8"), file=str(given), checks=checks)
-        case Flow():
+        case FlowWorkflow():
             return ReadDocument(given.document, _text_of(given.document))
         case Document():
             return ReadDocument(given, _text_of(given), check_document(given) if checks else ())

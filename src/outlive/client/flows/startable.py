@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from outlive._define.flow.flow import Flow
+from outlive._define.flow.flow import FlowWorkflow
 
 
-class LibraryFlow(Flow):
+class LibraryFlow(FlowWorkflow):
     """A flow of the library. Workers have its steps; the program that starts it need not."""
 
     def _check_startable(self) -> None:

@@ -13,7 +13,7 @@ import msgspec
 from outlive._model import RunFilter, RunStatus, given
 from outlive._model.instant import instant_of
 from outlive._model.pause import Pause
-from outlive._values.flow import FlowDraft, FlowInfo, FlowRevision
+from outlive._values.flow import Flow, FlowDraft, FlowRevision
 from outlive._values.run import Run
 from outlive.client.beside import Beside, at_once
 from outlive.client.client import Client
@@ -25,7 +25,7 @@ from outlive.errors.flow import FlowDisabledError, FlowInUseError, FlowNotFoundE
 
 if TYPE_CHECKING:
     from outlive._define.flow.document import Document
-    from outlive._define.flow.flow import Flow
+    from outlive._define.flow.flow import FlowWorkflow
     from outlive.client.flows.reading import ReadDocument
 
 OPEN = tuple(status for status in RunStatus if not status.is_terminal)
@@ -45,6 +45,9 @@ class StoredFlow(msgspec.Struct, frozen=True, kw_only=True):
     document: Any
     """The document that runs: an `outlive.flow.Document`."""
 
+    def __repr__(self) -> str:
+        return f"<StoredFlow {self.name}: {f'revision {self.revision}' if self.revision else 'draft'}, {self.hash}>"
+
 
 class Flows:
     """The library of flows in the store of an engine."""
@@ -63,12 +66,12 @@ class Flows:
 
     async def apply(
         self,
-        document: str | Path | Document | Flow,
+        document: str | Path | Document | FlowWorkflow,
         *,
         by: str = "",
         note: str = "",
         expected: int | None = None,
-    ) -> FlowInfo:
+    ) -> Flow:
         """Check a flow, keep it, and publish it as the next revision of its name; durable when this returns.
 
         The content that is published already makes no new revision. Runs under way go on with the document that they
@@ -93,7 +96,7 @@ class Flows:
 
     async def rollback(
         self, name: str, *, to: int | None = None, by: str = "", note: str = "", expected: int | None = None
-    ) -> FlowInfo:
+    ) -> Flow:
         """Publish the document of an earlier revision again, as a new revision.
 
         Args:
@@ -117,12 +120,12 @@ class Flows:
 
     async def save_draft(
         self,
-        document: str | Path | Document | Flow,
+        document: str | Path | Document | FlowWorkflow,
         *,
         by: str = "",
         note: str = "",
         expected: int | None = None,
-    ) -> FlowInfo:
+    ) -> Flow:
         """Keep a document as the draft of its flow. Nothing runs it before it is published.
 
         Args:
@@ -139,7 +142,7 @@ class Flows:
         await self._library.put_document(name, digits, read.stored)
         return _info(name, await self._library.save_draft(name, digits, by=by, note=note, expected=expected))
 
-    async def publish(self, name: str, *, by: str = "", note: str = "", expected: int | None = None) -> FlowInfo:
+    async def publish(self, name: str, *, by: str = "", note: str = "", expected: int | None = None) -> Flow:
         """Check the draft of a flow and publish it.
 
         Args:
@@ -162,17 +165,17 @@ class Flows:
         )
         return _info(name, entry)
 
-    async def discard_draft(self, name: str) -> FlowInfo:
+    async def discard_draft(self, name: str) -> Flow:
         """Forget the draft of a flow."""
         name = _name("engine.flows.discard_draft", name)
         return _info(name, await self._library.discard_draft(name))
 
-    async def enable(self, name: str) -> FlowInfo:
+    async def enable(self, name: str) -> Flow:
         """Let a flow start runs again, by name and by its triggers."""
         name = _name("engine.flows.enable", name)
         return _info(name, await self._library.set_enabled(name, enabled=True))
 
-    async def disable(self, name: str, *, by: str = "", reason: str = "") -> FlowInfo:
+    async def disable(self, name: str, *, by: str = "", reason: str = "") -> Flow:
         """Let a flow start no more runs; its triggers rest. Runs under way go on."""
         where = "engine.flows.disable"
         name, (by, reason) = _name(where, name), _said(where, by, reason, "reason")
@@ -215,7 +218,7 @@ class Flows:
 
     # -- Starting runs ---------------------------------------------------------------------------------------
 
-    async def find(self, name: str, *, revision: int | None = None) -> Flow:
+    async def find(self, name: str, *, revision: int | None = None) -> FlowWorkflow:
         """A flow of the library as a workflow, for `engine.start_batch`. Its steps need not be here.
 
         Raises:
@@ -262,12 +265,12 @@ class Flows:
 
     # -- Looking ---------------------------------------------------------------------------------------------
 
-    async def list(self) -> builtins.list[FlowInfo]:
+    async def list(self) -> builtins.list[Flow]:
         """Every flow of the library, by name."""
         index = await self._library.index()
         return [_info(name, entry) for name, entry in sorted(index.items()) if entry.deleted is None]
 
-    async def info(self, name: str) -> FlowInfo:
+    async def info(self, name: str) -> Flow:
         """One flow of the library; `FlowNotFoundError` if it is not there."""
         name = _name("engine.flows.info", name)
         return _info(name, await self._library.entry(name))
@@ -318,8 +321,8 @@ def _given(where: str, document: object, *, checks: bool = True) -> ReadDocument
     return document_given(where, document, checks=checks)
 
 
-def _info(name: str, entry: FlowEntry) -> FlowInfo:
-    return FlowInfo(
+def _info(name: str, entry: FlowEntry) -> Flow:
+    return Flow(
         name=name,
         current=None if entry.current is None else _revision(entry.current),
         is_enabled=entry.disabled is None,

@@ -19,11 +19,11 @@ from outlive.errors import InvalidArgumentError
 from outlive.telemetry import log
 
 if TYPE_CHECKING:
-    from outlive._define.flow.flow import Flow
+    from outlive._define.flow.flow import FlowWorkflow
 
 
 async def declare_flows(
-    store: Store, flows: Mapping[str, tuple[FlowEntry, Flow | None]], *, nonce: Callable[[], int]
+    store: Store, flows: Mapping[str, tuple[FlowEntry, FlowWorkflow | None]], *, nonce: Callable[[], int]
 ) -> None:
     """Let the store know the schedules of these flows; None for one that has no document that can be read."""
     wanted: dict[str, Wanted] = {}
@@ -37,7 +37,7 @@ async def declare_flows(
     await declare_all(store, wanted, by, nonce=nonce)
 
 
-def _schedules_of(flow: Flow, entry: FlowEntry, by: Declared) -> dict[str, Wanted]:
+def _schedules_of(flow: FlowWorkflow, entry: FlowEntry, by: Declared) -> dict[str, Wanted]:
     from outlive._define.flow.problems import FlowError, FlowInputError
     from outlive._define.flow.triggers import schedules_in, warn_of_idle
 

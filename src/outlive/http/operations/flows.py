@@ -16,7 +16,7 @@ from outlive._define.flow.given import input_schema, variable_schema
 from outlive._define.flow.problems import FlowError, FlowInputError, Problem
 from outlive._define.flow.reading import read
 from outlive._define.flow.validating import document_of
-from outlive._values.flow import FlowInfo, FlowRevision
+from outlive._values.flow import Flow, FlowRevision
 from outlive.errors.flow import FlowDamagedError, FlowDisabledError, FlowInUseError, FlowNotFoundError, StaleFlowError
 from outlive.http.operation import Call, operation
 from outlive.http.operations.runs import check_id, made_id
@@ -90,7 +90,7 @@ class StartFlow(Start, frozen=True, kw_only=True, forbid_unknown_fields=True):
 class FlowsList(Struct, frozen=True):
     """Flows."""
 
-    items: list[FlowInfo]
+    items: list[Flow]
 
 
 class RevisionsList(Struct, frozen=True):
@@ -120,7 +120,7 @@ async def list_flows(call: Call) -> FlowsList:
 
 
 @operation("flows.apply", "POST", "/flows", scope="admin", raises=CHANGES)
-async def apply_flow(call: Call, body: ApplyFlow) -> FlowInfo:
+async def apply_flow(call: Call, body: ApplyFlow) -> Flow:
     """Check a document and publish it as the next revision of its name. The same content again changes nothing."""
     by = call.principal.name
     await call.beside(partial(_check_environment, call, body.document))
@@ -128,7 +128,7 @@ async def apply_flow(call: Call, body: ApplyFlow) -> FlowInfo:
 
 
 @operation("flows.get", "GET", "/flows/{name}", scope="viewer", raises=MISSING)
-async def get_flow(call: Call, name: Name) -> FlowInfo:
+async def get_flow(call: Call, name: Name) -> Flow:
     """One flow of the library."""
     return await call.flows.info(name)
 
@@ -165,7 +165,7 @@ async def flow_history(call: Call, name: Name) -> RevisionsList:
 
 
 @operation("flows.save_draft", "POST", "/flows/drafts", scope="admin", raises=CHANGES)
-async def save_draft(call: Call, body: ApplyFlow) -> FlowInfo:
+async def save_draft(call: Call, body: ApplyFlow) -> Flow:
     """Keep a document as the draft of its flow. Nothing runs it before it is published."""
     by = call.principal.name
     await call.beside(partial(_check_environment, call, body.document))
@@ -173,7 +173,7 @@ async def save_draft(call: Call, body: ApplyFlow) -> FlowInfo:
 
 
 @operation("flows.publish", "POST", "/flows/{name}/publish", scope="admin", raises=CHANGES)
-async def publish_flow(call: Call, name: Name, body: PublishFlow | None = None) -> FlowInfo:
+async def publish_flow(call: Call, name: Name, body: PublishFlow | None = None) -> Flow:
     """Check the draft of a flow and publish it."""
     said = body or PublishFlow()
     by = call.principal.name
@@ -183,13 +183,13 @@ async def publish_flow(call: Call, name: Name, body: PublishFlow | None = None) 
 
 
 @operation("flows.discard_draft", "DELETE", "/flows/{name}/draft", scope="admin", raises=MISSING)
-async def discard_draft(call: Call, name: Name) -> FlowInfo:
+async def discard_draft(call: Call, name: Name) -> Flow:
     """Forget the draft of a flow."""
     return await call.flows.discard_draft(name)
 
 
 @operation("flows.rollback", "POST", "/flows/{name}/rollback", scope="admin", raises=CHANGES)
-async def rollback_flow(call: Call, name: Name, body: RollbackFlow | None = None) -> FlowInfo:
+async def rollback_flow(call: Call, name: Name, body: RollbackFlow | None = None) -> Flow:
     """Publish the document of an earlier revision again, as a new revision."""
     said = body or RollbackFlow()
     by = call.principal.name
@@ -199,13 +199,13 @@ async def rollback_flow(call: Call, name: Name, body: RollbackFlow | None = None
 
 
 @operation("flows.enable", "POST", "/flows/{name}/enable", scope="admin", raises=MISSING)
-async def enable_flow(call: Call, name: Name) -> FlowInfo:
+async def enable_flow(call: Call, name: Name) -> Flow:
     """Let a flow start runs again, by name and by its triggers."""
     return await call.flows.enable(name)
 
 
 @operation("flows.disable", "POST", "/flows/{name}/disable", scope="admin", raises=MISSING)
-async def disable_flow(call: Call, name: Name, body: Reasoned | None = None) -> FlowInfo:
+async def disable_flow(call: Call, name: Name, body: Reasoned | None = None) -> Flow:
     """Let a flow start no more runs; its triggers rest. Runs under way go on."""
     reason = (body or Reasoned()).reason
     return await call.flows.disable(name, by=call.principal.name, reason=reason)

@@ -9,7 +9,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType, structs
 import outlive.errors as e
 from outlive._model.limit import FixedWindow, TokenBucket
 from outlive._model.queue import SLOTS_MAX, TIERS_MAX, WEIGHT_MAX, WEIGHT_MIN, WEIGHTS_MAX, RateTier
-from outlive._values.queue import QueueInfo
+from outlive._values.queue import QueueState
 from outlive.errors.run import QueueNotFoundError
 from outlive.http.operation import Call, operation
 from outlive.http.wire.page import Done, Name
@@ -38,7 +38,7 @@ class SetQueue(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 class QueuesList(Struct, frozen=True):
     """Queues."""
 
-    items: list[QueueInfo]
+    items: list[QueueState]
 
 
 @operation("queues.list", "GET", "/queues", scope="viewer")
@@ -48,13 +48,13 @@ async def list_queues(call: Call) -> QueuesList:
 
 
 @operation("queues.get", "GET", "/queues/{name}", scope="viewer", raises=MISSING)
-async def get_queue(call: Call, name: Name) -> QueueInfo:
+async def get_queue(call: Call, name: Name) -> QueueState:
     """How full a queue is, which runs hold its slots, and what it allows."""
     return await call.engine.queues.stats(name)
 
 
 @operation("queues.set", "PUT", "/queues/{name}", scope="admin")
-async def set_queue(call: Call, name: Name, body: SetQueue) -> QueueInfo:
+async def set_queue(call: Call, name: Name, body: SetQueue) -> QueueState:
     """Change limits of a queue, for all workers and until they are reset."""
     given = {limit: value for limit, value in structs.asdict(body).items() if value is not UNSET}
     if body.rate:
@@ -64,7 +64,7 @@ async def set_queue(call: Call, name: Name, body: SetQueue) -> QueueInfo:
 
 
 @operation("queues.reset", "POST", "/queues/{name}/reset", scope="admin", raises=MISSING)
-async def reset_queue(call: Call, name: Name) -> QueueInfo:
+async def reset_queue(call: Call, name: Name) -> QueueState:
     """Let the limits count again that code declares."""
     await call.engine.queues.reset(name)
     return await call.engine.queues.stats(name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from outlive._model.pause import Pause
-from outlive._model.queue import QueueLimits, QueueState, RateTier
+from outlive._model.queue import QueueLimits, QueueRecord, RateTier
 from outlive._model.run import HELD
 from outlive._store.contract import Change, Outcome, Store
 from outlive.testing.conformance.builders import DEFINITION, claim, get_run, hire, new_tree
@@ -27,13 +27,13 @@ class EagerConformance(Facet):
         rate = (RateTier("window", 5, 60.0),)
         for number, state in enumerate(
             (
-                QueueState(declared=QueueLimits(concurrency=5)),
-                QueueState(declared=QueueLimits(per_worker=5)),
-                QueueState(declared=QueueLimits(per_key=5)),
-                QueueState(declared=QueueLimits(rate=rate)),
-                QueueState(changed={"concurrency": 5}),
-                QueueState(changed={"rate": [{"kind": "window", "amount": 5, "extent": 60}]}),
-                QueueState(paused=Pause(at=1, by="ann", reason="a \0 in it")),
+                QueueRecord(declared=QueueLimits(concurrency=5)),
+                QueueRecord(declared=QueueLimits(per_worker=5)),
+                QueueRecord(declared=QueueLimits(per_key=5)),
+                QueueRecord(declared=QueueLimits(rate=rate)),
+                QueueRecord(changed={"concurrency": 5}),
+                QueueRecord(changed={"rate": [{"kind": "window", "amount": 5, "extent": 60}]}),
+                QueueRecord(paused=Pause(at=1, by="ann", reason="a \0 in it")),
             )
         ):
             await put_state(store, state)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
 import msgspec
 
 from outlive._define.flow.document import from_canonical
-from outlive._define.flow.flow import Flow
+from outlive._define.flow.flow import FlowWorkflow
 from outlive._define.registry import Registry
 from outlive._journal.codec import Row
 from outlive._model import RunFilter, RunStatus
@@ -154,13 +154,13 @@ class ServerSource:
 
     async def load_flows(self, registry: Registry) -> None:
         """See `Source`. A document that cannot be read costs only its own runs."""
-        flows: list[Flow] = []
+        flows: list[FlowWorkflow] = []
         after: str | None = None
         while True:
             page = await self._remote.operate("deploys.documents", query={"after": after})
             for it in page.items:
                 try:
-                    flows.append(Flow(from_canonical(it.canonical)))
+                    flows.append(FlowWorkflow(from_canonical(it.canonical)))
                 except (OutliveError, msgspec.MsgspecError):
                     continue
             after = page.next

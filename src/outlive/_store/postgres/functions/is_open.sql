@@ -1,4 +1,4 @@
--- Whether a queue limits nothing, given what its cell holds. See `QueueState.is_open`: a cell that cannot be read is not open.
+-- Whether a queue limits nothing, given what its cell holds. See `QueueRecord.is_open`: a cell that cannot be read is not open.
 CREATE FUNCTION {is_open}(p_cell bytea) RETURNS boolean
 LANGUAGE plpgsql IMMUTABLE AS $body$
 DECLARE

@@ -50,7 +50,7 @@ function Hour({ it }) {
   return html`<div class="two">
     <section class="panel" aria-labelledby="hour"><header><h2 id="hour">Runs per minute, by outcome</h2>
       <span class="legend"><span class="ok">succeeded ${figure(sum('succeeded'))}</span><span class="run">open ${figure(sum('open'))}</span><span class="off">cancelled ${figure(sum('cancelled'))}</span><span class="fail">failed ${figure(sum('failed'))}</span></span></header>
-      ${all === 0 ? html`<${Empty} title="No run was started in the last hour.">Start one: <code>outlive start NAME --arg key=value</code>, or look at <a href=${href('/runs')}>all runs</a>.</${Empty}>` : html`<${Bars} bars=${bars} summary=${summary} click=${open} />`}
+      ${all === 0 ? html`<${Empty} title="No run was started in the last hour.">Start one: <code>outlive run app.py:NAME</code>, or look at <a href=${href('/runs')}>all runs</a>.</${Empty}>` : html`<${Bars} bars=${bars} summary=${summary} click=${open} />`}
     </section>
     <section class="panel" aria-labelledby="now"><header><h2 id="now">Now</h2><a class="soft" href=${href('/runs', { since: it.minutes[0].start, roots_only: 'true' })}>runs of this hour</a></header>
       <dl class="list">

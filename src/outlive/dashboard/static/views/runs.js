@@ -78,7 +78,7 @@ export default function Runs() {
     <${Problem} error=${pages.error.value ?? counted.error.value} again=${() => pages.see(0, 60)} />
     <${Table} label="runs" rows=${pages} columns=${COLUMNS} href=${(run) => href(at`/runs/${run.id}`)} selection=${can('runs.cancel') ? selection : undefined}
       caption=${selection.value.size ? `${selection.value.size} chosen` : counted.data.value && `${count(counted.data.value)} ${counted.data.value.count === 1 ? 'run' : 'runs'}`}
-      empty=${any ? html`<${Empty} title="No run fits."><a href=${href('/runs')}>Show all runs</a></${Empty}>` : html`<${Empty} title="There are no runs yet.">Start one: <code>outlive start NAME</code>, or <code>await engine.start(workflow, ...)</code> in your program.</${Empty}>`} />
+      empty=${any ? html`<${Empty} title="No run fits."><a href=${href('/runs')}>Show all runs</a></${Empty}>` : html`<${Empty} title="There are no runs yet.">Start one: <code>outlive run app.py:NAME</code>, or <code>await engine.start(workflow, ...)</code> in your program.</${Empty}>`} />
     ${doing.value && html`<${Bulk} ...${doing.value} chosen=${selection.value} filters=${filters} close=${close} done=${done} />`}`;
 }
 

@@ -50,7 +50,7 @@ function All() {
     <${Problem} error=${error.value} again=${reload} />
     ${rows?.length > 0 && html`<${TimeLine} schedules=${rows} />`}
     ${rows && html`<${Table} label="schedules" rows=${rows} id=${(it) => it.name} columns=${COLUMNS} href=${(it) => href(at`/schedules/${it.name}`)}
-      empty=${html`<${Empty} title="There are no schedules.">Declare one in code, <code>@outlive.workflow(schedule=outlive.cron("0 6 * * *"))</code>, or at run time: <code>outlive schedules set NAME WORKFLOW --cron "0 6 * * *"</code></${Empty}>`} />`}`;
+      empty=${html`<${Empty} title="There are no schedules.">Declare one in code, <code>@outlive.workflow(schedule=outlive.cron("0 6 * * *"))</code>, or at run time: <code>await engine.schedules.set("digest", outlive.cron("0 6 * * *"), "digest")</code>.</${Empty}>`} />`}`;
 }
 
 /** The next fires of all schedules, soonest first. */
