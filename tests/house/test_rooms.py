@@ -114,6 +114,7 @@ CONTRACT_MODULES = {
         "map",
         "method",
         "middleware",
+        "own",
         "plain",
         "promise",
         "registry",

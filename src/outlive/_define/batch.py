@@ -19,15 +19,17 @@ them only by name, and never has them in memory.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from itertools import accumulate
 from typing import Any
 
 import msgspec
 
+from outlive._define.own import Code, OwnWorkflows, declare_own
 from outlive._journal.arguments import Signature
-from outlive._model import Payload
+from outlive._journal.redaction import RowNames
+from outlive._model import Payload, Run
 from outlive._model.queue import Place
 from outlive._replay.ask import cancel_detached, end_of, run_item, start_detached, this_execution
 from outlive._replay.command import StepSpec, WorkflowSpec
@@ -192,3 +194,50 @@ def chunk_spec(item: StepSpec | WorkflowSpec) -> WorkflowSpec:
     name, version = chunk_name(item)
     fn: Any = partial(_run_items, item)
     return msgspec.structs.replace(_CHUNK, name=name, version=version, fn=fn)
+
+
+class BatchWorkflows(OwnWorkflows):
+    """The runs that look after batches, and their chunks."""
+
+    prefix = BATCH.name
+    specs = (BATCH, QUEUED_BATCH)
+    unqueued = (QUEUED_BATCH,)
+    """Nothing of a batch with a queue comes into that queue without the run that looks after the batch."""
+
+    def find(self, code: Code, name: str, version: int) -> WorkflowSpec | None:
+        """The run of a batch, or a chunk of what this process has."""
+        if name == BATCH.name:
+            return super().find(code, name, version)
+        item = item_of(code, name, version)
+        return None if item is None else chunk_spec(item)
+
+    def names(self, runnable: Iterable[WorkflowSpec], steps: Iterable[StepSpec]) -> Iterable[tuple[str, int]]:
+        """The runs of batches, and chunks of all that takes one argument."""
+        items: Iterable[StepSpec | WorkflowSpec] = [*runnable, *steps]
+        return [*super().names(runnable, steps), *(chunk_name(it) for it in items if it.signature.takes_one)]
+
+    def row_names(self, code: Code, name: str, version: int) -> Sequence[str] | RowNames | None:
+        """Each row of a chunk holds the arguments of an item."""
+        if name == BATCH.name:
+            return super().row_names(code, name, version)
+        item = item_of(code, name, version)
+        return RowNames(None if item is None else item.signature.names)
+
+    def no_retry(self, root: Run) -> str:
+        """A batch is retried by another one."""
+        advice = f"await engine.batches.get({root.id.partition('~')[0]!r}).retry_failed()"
+        return f"it is a batch, or a chunk of one: {advice} starts another one of what has not succeeded"
+
+    def no_fork(self, root: Run) -> str:
+        """A batch is started again and not forked."""
+        return "it is a batch, or a chunk of one; start another batch"
+
+
+def item_of(code: Code, chunk: str, version: int) -> StepSpec | WorkflowSpec | None:
+    """The step or workflow that the chunks of this name and version call, if the process has it."""
+    if chunk.startswith(OF_STEP):
+        return code.find_step(chunk.removeprefix(OF_STEP))
+    return code.defined(chunk.removeprefix(OF_WORKFLOW), version)
+
+
+declare_own(BatchWorkflows())

@@ -18,8 +18,9 @@ import msgspec
 
 from outlive._define.in_step import CURRENT_STEP
 from outlive._define.intervention import Intervention, Refusal, intervention_spec
+from outlive._define.own import OwnWorkflows, declare_own
 from outlive._journal.arguments import Signature
-from outlive._model import Retry, RunFilter
+from outlive._model import Retry, Run, RunFilter
 from outlive._model.queue import Place
 from outlive._replay.ask import cancel_detached, end_of, run_step, start_detached, this_execution
 from outlive._replay.command import StepOptions, StepSpec, WorkflowSpec
@@ -176,3 +177,24 @@ def _step(name: str, fn: Any) -> StepSpec:
 
 _CHOOSE, _APPLY = _step("outlive.choose", _choose), _step("outlive.apply", _apply)
 BULK = WorkflowSpec(name="outlive.bulk", version=1, fn=run_bulk, signature=Signature(run_bulk, "outlive.bulk"))
+
+
+class BulkWorkflows(OwnWorkflows):
+    """The runs of verbs for many runs."""
+
+    prefix = BULK.name
+    specs = unqueued = retried = (BULK,)
+    is_bounded = True
+
+    def no_fork(self, root: Run) -> str:
+        """Its steps act in the name of the person who asked, who may have been allowed more than this principal."""
+        return "it is a verb for many runs; ask for that again"
+
+    def no_retry_of(self, arguments: tuple[object, ...]) -> str:
+        """Deleting runs is for an admin: others cannot begin again with what an admin asked for and stopped."""
+        (request,) = arguments
+        assert isinstance(request, BulkRequest)
+        return "it deletes runs: an admin of the whole store may let it go on" if request.verb == "purge" else ""
+
+
+declare_own(BulkWorkflows())

@@ -12,6 +12,7 @@ from __future__ import annotations
 import msgspec
 
 from outlive._define.in_step import CURRENT_STEP
+from outlive._define.own import OwnWorkflows, declare_own
 from outlive._journal.arguments import Signature
 from outlive._model import Retry
 from outlive._model.queue import Queue
@@ -71,3 +72,13 @@ DELIVERY = WorkflowSpec(
     registered=(OutliveError,),
     queue=QUEUE,
 )
+
+
+class DeliveryWorkflows(OwnWorkflows):
+    """The runs that deliver events to sinks."""
+
+    prefix = DELIVERY.name
+    specs = retried = (DELIVERY,)
+
+
+declare_own(DeliveryWorkflows())

@@ -9,15 +9,17 @@ step calls the verb of the engine that it runs in, and the result of the run is 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Literal
 
 import msgspec
 
 from outlive._define.in_step import CURRENT_STEP
+from outlive._define.own import Code, OwnWorkflows, declare_own
 from outlive._journal.arguments import Signature
 from outlive._journal.event import RunForked, RunRetried
 from outlive._journal.failure import failure_of
-from outlive._model import Failure, Retry
+from outlive._model import Failure, Retry, Run
 from outlive._model.giver import giving_policies
 from outlive._model.instant import instant_of
 from outlive._replay.ask import run_step, this_execution
@@ -135,3 +137,27 @@ _SIGNATURE = Signature(_intervene, "outlive.intervention")
 def intervention_spec(workflow: str, version: int) -> WorkflowSpec:
     """The workflow that intervenes in runs of this workflow and version."""
     return WorkflowSpec(name=OF_RUN + workflow, version=version, fn=_intervene, signature=_SIGNATURE)
+
+
+class InterventionWorkflows(OwnWorkflows):
+    """Requests to retry or fork a run where its code is."""
+
+    prefix = OF_RUN
+
+    def find(self, code: Code, name: str, version: int) -> WorkflowSpec | None:
+        """The request, if this process has the code of the run that it is about."""
+        workflow = name.removeprefix(OF_RUN)
+        return intervention_spec(workflow, version) if code.has_workflow(workflow, version) else None
+
+    def names(self, runnable: Iterable[WorkflowSpec], steps: Iterable[StepSpec]) -> Iterable[tuple[str, int]]:
+        """One for each workflow whose runs can be retried here."""
+        return [(OF_RUN + spec.name, spec.version) for spec in runnable]
+
+    def no_retry(self, root: Run) -> str:
+        """A request is made again and not retried."""
+        return "it is a request to retry or fork another run; ask for that again"
+
+    no_fork = no_retry
+
+
+declare_own(InterventionWorkflows())

@@ -12,10 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from outlive._define.batch import BATCH, OF_STEP, OF_WORKFLOW, QUEUED_BATCH, chunk_name, chunk_spec
-from outlive._define.bulk import BULK
-from outlive._define.delivery import DELIVERY
-from outlive._define.intervention import OF_RUN, intervention_spec
+from outlive._define.own import RESERVED, family_of, own_families
 from outlive._model import given
 from outlive._model.schedule import Schedule
 from outlive._model.trigger import TriggerSet
@@ -23,12 +20,6 @@ from outlive._replay.command import StepSpec, WorkflowSpec
 from outlive.errors import DefinitionError, InvalidArgumentError
 from outlive.errors.program import DuplicateDefinitionError, LocalDefinitionError, WorkflowNotFoundError
 
-RESERVED = "outlive."
-"""Names of workflows that Outlive itself brings begin so."""
-
-
-_WITH_ENDS = {(spec.name, spec.version): spec for spec in (DELIVERY, BULK)}
-"""Built-in workflows whose runs people retry as their own."""
 BY_NAME = 0
 """In the place of a version: the version that the name alone means."""
 
@@ -198,7 +189,7 @@ class Registry:
             WorkflowNotFoundError: this process does not have it.
         """
         key = (name, version)
-        spec = self._workflows.get(key) or self._flows.get(key) or self._built_in(name, version)
+        spec = self._workflows.get(key) or self._flows.get(key) or self._find_own(name, version)
         if spec is None and version == BY_NAME:
             spec = self.find_workflow(name)
         if spec is None:
@@ -206,31 +197,22 @@ class Registry:
             raise WorkflowNotFoundError(name, version or None, known)
         return spec
 
+    def defined(self, name: str, version: int) -> WorkflowSpec | None:
+        """The workflow of users with this name and version, or the flow of the library, if this process has it."""
+        key = (name, version)
+        return self._workflows.get(key) or self._flows.get(key)
+
     def has_workflow(self, name: str, version: int) -> bool:
         """Whether this process has the code of runs that people retry and fork: of a user's workflow, of a flow of the
-        library, of a delivery, or of a verb for many runs."""
-        key = (name, version)
-        return key in self._workflows or key in self._flows or key in _WITH_ENDS
+        library, or of one of our own workflows whose runs are retried as theirs."""
+        if (name, version) in self._workflows or (name, version) in self._flows:
+            return True
+        family = family_of(name)
+        return family is not None and any((name, version) == (spec.name, spec.version) for spec in family.retried)
 
-    def _built_in(self, name: str, version: int) -> WorkflowSpec | None:
-        if name == BATCH.name:
-            return {each.version: each for each in (BATCH, QUEUED_BATCH)}.get(version)
-        if (name, version) in _WITH_ENDS:
-            return _WITH_ENDS[name, version]
-        if name.startswith(OF_RUN):
-            own = name.removeprefix(OF_RUN)
-            return intervention_spec(own, version) if self.has_workflow(own, version) else None
-        if name.startswith(RESERVED):
-            item = self.find_item(name, version)
-            return None if item is None else chunk_spec(item)
-        return None
-
-    def find_item(self, chunk: str, version: int) -> StepSpec | WorkflowSpec | None:
-        """The step or workflow that the chunks of this name and version call, if this process has it."""
-        if chunk.startswith(OF_STEP):
-            return self._steps.get(chunk.removeprefix(OF_STEP))
-        key = (chunk.removeprefix(OF_WORKFLOW), version)
-        return self._workflows.get(key) or self._flows.get(key)
+    def _find_own(self, name: str, version: int) -> WorkflowSpec | None:
+        family = family_of(name)
+        return None if family is None else family.find(self, name, version)
 
     def workflows(self) -> list[WorkflowSpec]:
         """The workflows that users have defined."""
@@ -258,11 +240,8 @@ class Registry:
             self._counted = counted
             known = self._names()
             runnable = {key: spec for key, spec in self._all().items() if spec.uses <= known}
-            items: list[StepSpec | WorkflowSpec] = [*runnable.values(), *self._steps.values()]
-            chunks = [chunk_name(item) for item in items if item.signature.takes_one]
-            interventions = [(OF_RUN + name, version) for name, version in runnable]
-            batches = [(each.name, each.version) for each in (BATCH, QUEUED_BATCH, *_WITH_ENDS.values())]
-            names = [*runnable, *chunks, *interventions, *batches]
+            own = [name for it in own_families() for name in it.names(runnable.values(), self._steps.values())]
+            names = [*runnable, *own]
             self._definitions = sorted(f"{name}@{version}" for name, version in names)
         return list(self._definitions)
 

@@ -203,7 +203,8 @@ def traced(settings: Settings) -> dict[str, Any]:
 
 def engine_for(module: ModuleType | None, options: dict[str, Any]) -> Engine:
     """An engine that runs what the import has defined."""
-    from outlive._define.registry import REGISTRY, RESERVED
+    from outlive._define.own import RESERVED
+    from outlive._define.registry import REGISTRY
     from outlive.engine import Engine
     from outlive.errors import OutliveError
 
@@ -339,7 +340,7 @@ async def work(engine: Engine, stop: Stop, *, metrics: tuple[str, int] | None = 
 
 
 def _described(engine: Engine) -> str:
-    from outlive._define.registry import RESERVED
+    from outlive._define.own import RESERVED
     from outlive.engine.url import shown
 
     own = [name for name in engine._registry.definitions() if not name.startswith(RESERVED)]

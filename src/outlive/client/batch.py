@@ -16,7 +16,7 @@ from typing import Any, Generic, NoReturn, Protocol, TypeVar
 
 import msgspec
 
-from outlive._define.batch import BATCH, OF_STEP, Plan, chunk_id
+from outlive._define.batch import BATCH, OF_STEP, Plan, chunk_id, item_of
 from outlive._journal.codec import creation_in
 from outlive._journal.failure import OWN_ERRORS, exception_of
 from outlive._journal.packing import mail_mark
@@ -202,7 +202,7 @@ class Reader:
                 await pause()
 
     def _outcome(self, plan: Plan, item: ItemResult, blobs: dict[str, bytes]) -> BatchItem[Any]:
-        spec = self._access.registry.find_item(plan.item, plan.version)
+        spec = item_of(self._access.registry, plan.item, plan.version)
         if item.failure is not None:
             name, is_step = plan.item.rpartition(":")[2], plan.item.startswith(OF_STEP)
             registered = () if spec is None else spec.registered

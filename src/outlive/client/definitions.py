@@ -20,7 +20,8 @@ import msgspec
 from msgspec.structs import replace
 
 from outlive._define.determinism import check_running
-from outlive._define.registry import RESERVED, Registry
+from outlive._define.own import RESERVED
+from outlive._define.registry import Registry
 from outlive._define.workflow import SIGNAL_KINDS
 from outlive._journal.arguments import Signature
 from outlive._journal.described import Described, describe, find_argument_mismatch, input_of

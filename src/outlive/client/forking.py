@@ -13,10 +13,9 @@ from typing import Any
 
 import msgspec
 
-from outlive._define.batch import BATCH
-from outlive._define.bulk import BULK
-from outlive._define.intervention import OF_RUN, Intervention
+from outlive._define.intervention import Intervention
 from outlive._define.middleware import around_workflow
+from outlive._define.own import family_of
 from outlive._journal.codec import Row, open_journal, salt_of, seal
 from outlive._journal.event import AnyEvent, ApprovalDecided, DetachedEnded, RunCreated, RunForked, SnapshotTaken
 from outlive._journal.fold import Fold
@@ -72,13 +71,9 @@ class Forker:
         check_acts_on(await self._access.root_of(origin))
         if origin.number:
             raise RunNotForkableError(run_id, f"it is a child of {origin.root_id!r}; fork that run")
-        if origin.workflow.startswith(BATCH.name):
-            raise RunNotForkableError(run_id, "it is a batch, or a chunk of one; start another batch")
-        if origin.workflow.startswith(OF_RUN):
-            raise RunNotForkableError(run_id, "it is a request to retry or fork another run; ask for that again")
-        if origin.workflow == BULK.name:
-            # Its steps act in the name of the person who asked, who may have been allowed more than this one is.
-            raise RunNotForkableError(run_id, "it is a verb for many runs; ask for that again")
+        family = family_of(origin.workflow)
+        if family is not None and (why_not := family.no_fork(origin)):
+            raise RunNotForkableError(run_id, why_not)
         store = self._access.store
         number = origin.version if version is None else version
         if not own_bounds().is_open:

@@ -14,10 +14,9 @@ from contextvars import Context
 from functools import partial
 from typing import TypeVar
 
-from outlive._define.batch import BATCH
-from outlive._define.bulk import BULK, BulkRequest
-from outlive._define.intervention import OF_RUN, Intervention
+from outlive._define.intervention import Intervention
 from outlive._define.middleware import around_workflow
+from outlive._define.own import family_of
 from outlive._journal.codec import creation_in, open_journal, salt_of, seal
 from outlive._journal.event import AnyEvent, Ending, RunCreated, RunRetried, SnapshotTaken
 from outlive._journal.fold import Fold
@@ -63,7 +62,7 @@ class Retrier:
         for _ in range(RETRIES_MAX):
             root = await self._access.root_of(await self._access.info(run_id))
             _refuse(root)
-            await self._refuse_purge(root)
+            await self._check_own(root)
             if not self._access.registry.has_workflow(root.workflow, root.version):
                 wanted = Intervention(verb="retry", run_id=root.id, at=store.now(), reason=reason)
                 refused = partial(RunNotRetriableError, root.id)
@@ -75,17 +74,17 @@ class Retrier:
                 return
         raise OutliveError(f"run {run_id} could not be retried: it moved on {RETRIES_MAX} times; try again")
 
-    async def _refuse_purge(self, root: Run) -> None:
-        """Refuse to begin again with deleting runs, which an admin has asked for and that was stopped, for one who may
-        delete none."""
-        if root.workflow != BULK.name or gives_freely():
+    async def _check_own(self, root: Run) -> None:
+        """Refuse to begin again with a run of our own that did what the principal may not do."""
+        family = family_of(root.workflow)
+        if family is None or not family.is_bounded or gives_freely():
             return
         rows = await self._access.store.read_journal(root.journal, limit=1)
         created = creation_in(rows[0], nonce=root.nonce, run_id=root.id)
-        (request,), _ = BULK.signature.decode(await self._access.unpack(created.input))
-        assert isinstance(request, BulkRequest)
-        if request.verb == "purge":
-            raise RunNotRetriableError(root.id, "it deletes runs: an admin of the whole store may let it go on")
+        spec = self._access.registry.workflow(root.workflow, root.version)
+        arguments, _ = spec.signature.decode(await self._access.unpack(created.input))
+        if reason := family.no_retry_of(tuple(arguments)):
+            raise RunNotRetriableError(root.id, reason)
 
     async def _change(self, root: Run, reason: str) -> Change:
         store = self._access.store
@@ -140,18 +139,13 @@ class Retrier:
 
 def _refuse(root: Run) -> None:
     """Refuse a run that has no end which could be taken back."""
-    if root.workflow.startswith(BATCH.name):
-        advice = f"await engine.batches.get({root.id.partition('~')[0]!r}).retry_failed()"
-        raise RunNotRetriableError(
-            root.id,
-            f"it is a batch, or a chunk of one: {advice} starts another one of what has not succeeded",
-        )
+    family = family_of(root.workflow)
+    if family is not None and (reason := family.no_retry(root)):
+        raise RunNotRetriableError(root.id, reason)
     if root.status not in RETRIABLE:
         raise RunNotRetriableError(
             root.id, f"it is {root.status.value}; only a run that has failed, timed out or was cancelled can be retried"
         )
-    if root.workflow.startswith(OF_RUN):
-        raise RunNotRetriableError(root.id, "it is a request to retry or fork another run; ask for that again")
     if "~" in root.id:
         raise RunNotRetriableError(root.id, f"a later run has its id, {root.id.partition('~')[0]!r}; start a new run")
 

@@ -14,7 +14,7 @@ from weakref import WeakValueDictionary
 
 import msgspec
 
-from outlive._define.batch import OF_STEP, OF_WORKFLOW
+from outlive._define.own import family_of
 from outlive._journal.codec import Row, open_rows
 from outlive._journal.event import AnyEvent, payloads_of
 from outlive._journal.readable import public_event, public_failure, public_of
@@ -214,10 +214,10 @@ class Shown:
         return unpack
 
     def _names(self, workflow: str, version: int) -> Sequence[str] | RowNames | None:
-        if workflow.startswith((OF_STEP, OF_WORKFLOW)):
-            item = self._access.registry.find_item(workflow, version)
-            return RowNames(None if item is None else item.signature.names)
+        registry = self._access.registry
+        if (family := family_of(workflow)) is not None:
+            return family.row_names(registry, workflow, version)
         try:
-            return self._access.registry.workflow(workflow, version).signature.names
+            return registry.workflow(workflow, version).signature.names
         except WorkflowNotFoundError:
             return None

@@ -71,7 +71,7 @@ class Program:
 
     def described(self, files: set[str]) -> Loaded:
         """The facts about it that the other process needs."""
-        from outlive._define.registry import RESERVED
+        from outlive._define.own import RESERVED
 
         engine = self.engine
         names = {definition.rpartition("@")[0] for definition in engine._registry.definitions()}

@@ -14,8 +14,7 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from outlive._define.batch import QUEUED_BATCH
-from outlive._define.bulk import BULK
+from outlive._define.own import is_unqueued
 from outlive._journal.claiming import has_other_nonce, root_after
 from outlive._journal.codec import Row, open_row, salt_of, seal
 from outlive._journal.event import RunClaimed
@@ -60,7 +59,6 @@ LOST_SESSIONS_MAX = 20
 READ_AT_ONCE_MAX = 50_000
 """Events that are read at once for all trees of a claim; the journals of the others are read one by one."""
 
-UNQUEUED = tuple(f"{spec.name}@{spec.version}" for spec in (QUEUED_BATCH, BULK))
 NO_LIMIT = 2**62
 """For the end of a run that a tree waits for: it is delivered however full the inbox of the tree is."""
 RECONCILE_SECONDS = 30.0
@@ -243,7 +241,7 @@ class Claimer:
             return await self._ask_for(definitions, self._queues, limit=limit, orphans_max=orphans_max)
         # Runs that look after batches with a queue are in none, and without them nothing of these batches comes into
         # the queues that this worker takes from. Verbs for many runs are in none either. They are few and short.
-        own = [name for name in definitions if name in UNQUEUED]
+        own = [name for name in definitions if is_unqueued(name)]
         batches = await self._ask_for(own, [""], limit=limit, orphans_max=orphans_max)
         limit -= len(batches.claims)
         if not limit:
