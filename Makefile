@@ -37,6 +37,8 @@ RUN := .venv/.installed-run
 DEV := .venv/.installed-dev
 BENCH := .venv-bench/.installed-bench
 SITE := .venv-site/.installed-site
+# Outlive, and the package for authors of stores, which the tests and the proofs import too.
+PROJECTS := pyproject.toml conformance/pyproject.toml
 
 .PHONY: help demo test lint type unit e2e screenshots slow mutate generate format kill chaos limits live drill differential simulate cron fuzz schema verbs malformed bench pythons site lock sbom audit clean
 
@@ -151,29 +153,29 @@ clean: ## Remove the virtual environments and everything that was generated.
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # --- How the environments are made -----------------------------------------------------------------------
-# A stamp is renewed when the lock or pyproject.toml changes. Only locked versions with known hashes come in;
+# A stamp is renewed when the lock or a pyproject.toml changes. Only locked versions with known hashes come in;
 # hatchling is one of them, so building Outlive itself fetches nothing.
 
 # The locks name everything, so pip has nothing to work out; and Python compiles what it uses when it uses it.
 INSTALL_OPTIONS = --quiet --no-deps --no-compile
 INSTALL = $(@D)/bin/python -m pip install $(INSTALL_OPTIONS)
-INSTALL_OUTLIVE = $(INSTALL) --no-index --no-build-isolation --editable .
+INSTALL_OUTLIVE = $(INSTALL) --no-index --no-build-isolation --editable . --editable ./conformance
 # The pip that comes with Python 3.11 compares every file of every release with all tags of this machine, which is a third
 # of all that it does. It can do without a newer one.
 RENEW_PIP = -@$(INSTALL) --require-hashes -r requirements/pip.txt
 
-$(RUN): requirements/run.txt pyproject.toml | .venv/bin/pip
+$(RUN): requirements/run.txt $(PROJECTS) | .venv/bin/pip
 	$(INSTALL) --require-hashes -r requirements/run.txt
 	$(INSTALL_OUTLIVE)
 	@touch $@
 
-$(DEV): requirements/dev.txt requirements/pip.txt pyproject.toml | .venv/bin/pip
+$(DEV): requirements/dev.txt requirements/pip.txt $(PROJECTS) | .venv/bin/pip
 	$(RENEW_PIP)
 	$(INSTALL) --require-hashes -r requirements/dev.txt
 	$(INSTALL_OUTLIVE)
 	@touch $@ $(RUN)
 
-$(BENCH): requirements/bench.txt pyproject.toml | .venv-bench/bin/pip
+$(BENCH): requirements/bench.txt $(PROJECTS) | .venv-bench/bin/pip
 	$(INSTALL) --require-hashes -r requirements/bench.txt
 	$(INSTALL_OUTLIVE)
 	@touch $@

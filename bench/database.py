@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from outlive.testing.postgres import PostgresServer
-from outlive.testing.postgres_programs import find_versions
+from outlive_conformance.servers.postgres import PostgresServer
+from outlive_conformance.servers.postgres_programs import find_versions
 
 
 @contextmanager

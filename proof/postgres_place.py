@@ -11,7 +11,7 @@ from typing import Self
 
 import psycopg
 
-from outlive.testing.postgres import PostgresServer
+from outlive_conformance.servers.postgres import PostgresServer
 
 EMPTY = Path(__file__).with_name("empty_schema.sql").read_text("utf-8")
 

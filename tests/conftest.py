@@ -22,9 +22,9 @@ import pytest
 
 from outlive._store.sqlite import SqliteStore, migrate
 from outlive._store.sqlite.file import create_file
-from outlive.testing.etcd import EtcdNotFoundError, EtcdServer
-from outlive.testing.pgbouncer import PgBouncer, PgBouncerNotFoundError
-from outlive.testing.postgres import PostgresNotFoundError, PostgresServer
+from outlive_conformance.servers.etcd import EtcdNotFoundError, EtcdServer
+from outlive_conformance.servers.pgbouncer import PgBouncer, PgBouncerNotFoundError
+from outlive_conformance.servers.postgres import PostgresNotFoundError, PostgresServer
 from proof.postgres_place import PostgresPlace
 from tests.warm_start import WarmPopen
 

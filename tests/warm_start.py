@@ -33,7 +33,7 @@ IMPORTED = [
     "outlive.engine.engine",
     "outlive.cli.worker",
     "outlive.testing",
-    "outlive.testing.conformance",
+    "outlive_conformance.suite",
     "outlive._store.sqlite",
     "outlive._store.postgres",
 ]

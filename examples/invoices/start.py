@@ -16,7 +16,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from invoices import settings
-from outlive.testing.postgres import PostgresServer
+from outlive_conformance.servers.postgres import PostgresServer
 
 START_SECONDS_MAX = 60
 

@@ -18,7 +18,7 @@ from outlive._store.memory import MemoryStore
 from outlive._store.postgres import PostgresStore
 from outlive._store.sqlite import SqliteStore
 from outlive.testing.clock import ManualClock
-from outlive.testing.postgres import PostgresServer
+from outlive_conformance.servers.postgres import PostgresServer
 from proof.differential.episode import OpenStore
 from proof.postgres_place import PostgresPlace
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from outlive.testing.postgres import PostgresServer
+from outlive_conformance.servers.postgres import PostgresServer
 from proof.live.life import DATABASE, conduct
 from proof.live.report import report
 from proof.live.trial import Ports, Trial

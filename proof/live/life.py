@@ -16,7 +16,7 @@ from typing import Any
 import asyncpg
 
 import outlive
-from outlive.testing.postgres import PostgresServer
+from outlive_conformance.servers.postgres import PostgresServer
 from proof.live.evidence import Evidence, Invoice
 from proof.live.fleet import Fleet
 from proof.live.http import ask

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Executor
 
-from outlive.testing.postgres import PostgresServer
+from outlive_conformance.servers.postgres import PostgresServer
 from proof.live.evidence import Evidence
 from proof.live.fleet import Fleet
 from proof.live.trial import LEASE_SECONDS, Trial

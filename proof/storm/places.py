@@ -20,7 +20,7 @@ import apsw
 from outlive._runtime.clock import SystemClock
 from outlive._store.contract import Store
 from outlive.engine.url import store_for
-from outlive.testing.postgres import PostgresServer
+from outlive_conformance.servers.postgres import PostgresServer
 from proof.storm.disk import Disk, LimitedFiles, own_disk
 
 STORES = ("sqlite", "postgres")

@@ -18,8 +18,8 @@ from pathlib import Path
 
 from outlive.testing.child_process import ChildProcess, end_all
 from outlive.testing.line_file import Tail
-from outlive.testing.postgres import PostgresServer
-from outlive.testing.proxy import Proxy
+from outlive_conformance.servers.postgres import PostgresServer
+from outlive_conformance.servers.proxy import Proxy
 from proof.storm import effects, tally
 from proof.storm.effects import Effect
 from proof.storm.trial import Freeze, Kill, Stop, Trial

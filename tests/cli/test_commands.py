@@ -15,7 +15,7 @@ from outlive.cli import COMMANDS, main
 from outlive.engine import Engine
 from outlive.engine.url import store_for
 from outlive.errors.run import InboxFullError
-from outlive.testing.conformance.builders import begin, claim, hire
+from outlive_conformance.suite.builders import begin, claim, hire
 
 Ask = Callable[..., Result]
 

@@ -20,9 +20,9 @@ from outlive._store.sqlite.migrate import migrations
 from outlive.cli import main
 from outlive.engine.diagnosis import diagnose
 from outlive.engine.url import store_for
-from outlive.testing.conformance.builders import begin, hire
-from outlive.testing.postgres import USER, PostgresServer
 from outlive.types import WorkerOptions
+from outlive_conformance.servers.postgres import USER, PostgresServer
+from outlive_conformance.suite.builders import begin, hire
 from tests.engine.inside import reporter_of, store_of
 from tests.engine.support import in_time, stage
 

@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 from outlive.cli import main
 from outlive.engine.url import store_for
 from outlive.testing.clock import ManualClock
-from outlive.testing.conformance.builders import begin
+from outlive_conformance.suite.builders import begin
 
 
 def purge(place: Path, *args: str) -> Result:

@@ -21,7 +21,7 @@ from outlive.cli import main
 from outlive.cli.paint import span
 from outlive.engine import Engine
 from outlive.engine.url import store_for
-from outlive.testing.conformance.builders import Writer, begin, hire
+from outlive_conformance.suite.builders import Writer, begin, hire
 
 Ask = Callable[..., Result]
 

@@ -6,7 +6,7 @@ import signal
 from collections.abc import Callable
 
 import outlive
-from outlive.testing.etcd import EtcdCluster
+from outlive_conformance.servers.etcd import EtcdCluster
 from tests.cli.conftest import Command, Ledger
 from tests.cli.test_worker import APP, start
 

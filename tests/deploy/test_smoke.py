@@ -18,7 +18,7 @@ from typing import IO, Any
 import pytest
 import yaml
 
-from outlive.testing.postgres import PostgresServer
+from outlive_conformance.servers.postgres import PostgresServer
 
 ROOT = Path(__file__).parents[2]
 APP = """

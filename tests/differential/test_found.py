@@ -2,7 +2,7 @@
 
 import pytest
 
-from outlive.testing.postgres import PostgresServer
+from outlive_conformance.servers.postgres import PostgresServer
 from proof.differential import STORES, OpenStore, replay
 from proof.differential.places import opener_on
 from proof.differential.words import Letter, NewTree, Operation, Write

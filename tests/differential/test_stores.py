@@ -4,7 +4,7 @@ import pytest
 
 from outlive._model import RunStatus
 from outlive._store.contract import MessageKind
-from outlive.testing.postgres import PostgresServer
+from outlive_conformance.servers.postgres import PostgresServer
 from proof.differential import OPERATIONS_PER_EPISODE, STORES, OpenStore, find_difference, replay
 from proof.differential.places import opener_on
 from proof.differential.words import Letter, Mark, NewTree, Operation, Turn, Write

@@ -18,8 +18,8 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
-from outlive.testing.conformance import StoreConformance
-from outlive.testing.conformance.leases import StoreLeasesConformance
+from outlive_conformance.suite import StoreConformance
+from outlive_conformance.suite.leases import StoreLeasesConformance
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "internals" / "scenarios.md"

@@ -11,7 +11,7 @@ from zlib import crc32
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from outlive.testing.postgres import PostgresServer
+from outlive_conformance.servers.postgres import PostgresServer
 from tests.integrations.invoices import invoices_running
 
 LATE = 60_000.0

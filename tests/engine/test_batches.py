@@ -17,7 +17,7 @@ from outlive._store.memory import MemoryStore
 from outlive.errors import CommitUnknownError, StoreError, StoreUnavailableError
 from outlive.telemetry import Counters
 from outlive.testing.clock import ManualClock
-from outlive.testing.conformance.builders import Writer, begin, new_tree, stepped
+from outlive_conformance.suite.builders import Writer, begin, new_tree, stepped
 from tests.engine.support import in_time, until
 
 BATCH_MAX = 1000

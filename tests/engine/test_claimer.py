@@ -28,7 +28,7 @@ from outlive.errors import CommitUnknownError, StoreUnavailableError
 from outlive.errors.store import StoreMovedError
 from outlive.telemetry import Counters
 from outlive.testing.clock import ManualClock
-from outlive.testing.conformance.builders import begin
+from outlive_conformance.suite.builders import begin
 from tests.engine.support import in_time, turns_of_the_loop, until
 
 POLL = 10.0

@@ -19,7 +19,7 @@ from outlive._store.contract import Store, WorkerInfo
 from outlive.client.fsck import Checker
 from outlive.errors import RunCancelledError
 from outlive.errors.run import AskTimeoutError, RunDamagedError
-from outlive.testing.conformance.builders import begin, claim, follow, hire
+from outlive_conformance.suite.builders import begin, claim, follow, hire
 from tests.engine.asking import asking, has_asked
 from tests.engine.inside import store_of
 from tests.engine.support import Place, events_of, in_time, note, registry_of, stage, until, waits

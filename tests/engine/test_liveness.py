@@ -18,7 +18,7 @@ from outlive._store.memory import MemoryStore
 from outlive.limits import Limits
 from outlive.telemetry import Counters
 from outlive.testing.clock import ManualClock
-from outlive.testing.conformance.builders import new_tree
+from outlive_conformance.suite.builders import new_tree
 from tests.engine.faults import FaultyStore, faulty, unavailable, unknown
 from tests.engine.inside import executor_of, keeper_of, store_of, worker_of
 from tests.engine.support import Place, events_of, hold, in_time, note, stage, until, waits

@@ -10,7 +10,7 @@ from outlive._store.contract import Change, Outcome
 from outlive._store.memory import MemoryStore
 from outlive.telemetry import Counters
 from outlive.testing.clock import ManualClock
-from outlive.testing.conformance.builders import begin, stepped
+from outlive_conformance.suite.builders import begin, stepped
 
 
 class Noting(MemoryStore):

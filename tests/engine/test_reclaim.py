@@ -15,7 +15,7 @@ from outlive._runtime.tree.trees import is_stray
 from outlive._store.contract import Outcome
 from outlive._store.memory import MemoryStore
 from outlive.testing.clock import ManualClock
-from outlive.testing.conformance.builders import Writer, begin, created, follow, get_run, new_tree, stepped
+from outlive_conformance.suite.builders import Writer, begin, created, follow, get_run, new_tree, stepped
 
 EPOCH = 3
 

@@ -13,7 +13,7 @@ from outlive._store.contract import Store
 from outlive.client.recovery import Incomplete, find_incomplete
 from outlive.errors import ConfigurationError
 from outlive.limits import Limits
-from outlive.testing.conformance.builders import begin, hire
+from outlive_conformance.suite.builders import begin, hire
 from tests.engine.inside import claimer_of, crash
 from tests.engine.support import DAY, Place, hold, note, parks, registry_of, stage, waits
 

@@ -8,7 +8,7 @@ import pytest
 
 from outlive._journal.event import RunClaimed, RunCreated, RunParked, RunReleased, RunSuspended, StepSucceeded
 from outlive._runtime.tree.events import is_new, resumed_by
-from outlive.testing.conformance.builders import value
+from outlive_conformance.suite.builders import value
 
 BY_CLIENT = RunCreated(at=1, workflow="w", version=1, input=value(1))
 BY_WORKER = RunCreated(at=1, workflow="w", version=1, input=value(1), worker="other")

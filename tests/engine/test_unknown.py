@@ -8,8 +8,8 @@ from outlive._runtime.commit.retry import find_outcome
 from outlive._store.contract import Change, Forgotten, Outcome
 from outlive._store.memory import MemoryStore
 from outlive.testing.clock import ManualClock
-from outlive.testing.conformance.builders import Writer, begin, created, new_tree, stepped
-from outlive.testing.conformance.forgetting import forget, snapshot
+from outlive_conformance.suite.builders import Writer, begin, created, new_tree, stepped
+from outlive_conformance.suite.forgetting import forget, snapshot
 
 
 @pytest.fixture

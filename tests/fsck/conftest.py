@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from outlive.client.fsck import Checker, Problem
-from outlive.testing.postgres import PostgresServer
+from outlive_conformance.servers.postgres import PostgresServer
 from tests.engine.support import Place
 from tests.fsck.world import PostgresWorld, SqliteWorld, World, fill, open_at
 

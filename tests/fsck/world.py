@@ -17,8 +17,8 @@ from outlive._runtime.clock import SystemClock
 from outlive._store.contract import Store
 from outlive.checkpoints import Checkpoint, CheckpointKind
 from outlive.engine.url import store_for
-from outlive.testing.conformance.builders import begin, hire
-from outlive.testing.postgres import PostgresServer
+from outlive_conformance.servers.postgres import PostgresServer
+from outlive_conformance.suite.builders import begin, hire
 
 LARGE = "x" * 100_000
 """More than an event holds."""

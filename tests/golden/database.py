@@ -16,8 +16,8 @@ from pathlib import Path
 from outlive.errors import RunFailedError
 from outlive.limits import Limits
 from outlive.testing import SkipClock, TestEngine
-from outlive.testing.postgres import PostgresServer
-from outlive.testing.postgres_programs import find_programs
+from outlive_conformance.servers.postgres import PostgresServer
+from outlive_conformance.servers.postgres_programs import find_programs
 from tests.golden.machine_stories import Label, parcel
 from tests.golden.more_stories import counter
 from tests.golden.stories import failure, order, pack, patience, report

@@ -12,7 +12,7 @@ import pytest
 from outlive.errors import RunFailedError
 from outlive.testing import SkipClock, TestEngine
 from outlive.testing.fsck import check_store
-from outlive.testing.postgres import PostgresServer
+from outlive_conformance.servers.postgres import PostgresServer
 from tests.engine.inside import store_of
 from tests.golden.database import DUMP, FILE, LETTER_BYTES
 from tests.golden.machine_stories import Label, Parcel

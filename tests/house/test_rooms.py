@@ -1,4 +1,4 @@
-"""Imports between the rooms of `src/outlive` and of `proof` point one way, and never in a circle.
+"""Imports between the rooms of `src/outlive`, `conformance` and `proof` point one way, and never in a circle.
 
 Every module is read with `ast`, so an import counts wherever it stands: at the top, in a function, under
 `TYPE_CHECKING`, or as a literal given to `import_module`. A new room is declared in `MAY_IMPORT` below.
@@ -15,8 +15,9 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "outlive"
+CONFORMANCE = ROOT / "conformance" / "src" / "outlive_conformance"
 PROOF = ROOT / "proof"
-OURS = {"outlive", "proof", "tests"}
+OURS = {"outlive", "outlive_conformance", "proof", "tests"}
 
 LEAVES = {"errors", "telemetry", "_tasks", "_platform", "_interrupts", "_on_demand"}
 MODEL = LEAVES | {"_model"}
@@ -170,23 +171,36 @@ def test_imports_point_one_way() -> None:
     expect_none(wrong_imports(PACKAGE))
 
 
-@pytest.mark.parametrize("package", [PACKAGE, PROOF], ids=lambda it: it.name)
+@pytest.mark.parametrize("package", [PACKAGE, CONFORMANCE, PROOF], ids=lambda it: it.name)
 def test_imports_form_no_cycle(package: Path) -> None:
     """Every module can be read without having read the modules that import it."""
     expect_none(cycles(package))
 
 
-def test_the_package_does_without_its_proof() -> None:
-    """Nothing that is installed imports what is not."""
-    found = [f"{it.where}: {it.imported} is not in the wheel" for it in imports_of(PACKAGE)]
+def test_the_package_does_without_what_stands_beside_it() -> None:
+    """Nothing that is installed imports what is not: the conformance suite, the servers of tests, the proof."""
+    expect_none(
+        f"{it.where}: {it.imported} is not in the wheel"
+        for it in imports_of(PACKAGE)
+        if it.imported.split(".")[0] != "outlive"
+    )
 
-    expect_none(line for line in found if not line.partition(": ")[2].startswith("outlive"))
+
+def test_the_conformance_package_needs_only_the_package() -> None:
+    """Authors of stores install it without our tests; scripts that start a server need neither the suite nor pytest."""
+    for found in imports_of(CONFORMANCE):
+        of_servers = found.importer.startswith("outlive_conformance.servers")
+        allowed = ("outlive.", "outlive_conformance.servers." if of_servers else "outlive_conformance.suite.")
+        assert f"{found.imported}.".startswith(allowed), f"{found.where}: {found.imported}"
+    for path in (CONFORMANCE / "servers").glob("*.py"):
+        assert "pytest" not in path.read_text("utf-8"), path.name
 
 
 def test_programs_of_the_proof_stand_alone() -> None:
     """Each imports the package, itself and what all of them share, and neither the tests nor another of them."""
     for found in imports_of(PROOF):
-        allowed = ("outlive", ".".join(found.importer.split(".")[:2]), "proof.postgres_place")
+        own = ".".join(found.importer.split(".")[:2])
+        allowed = ("outlive", "outlive_conformance.servers", own, "proof.postgres_place")
         assert f"{found.imported}.".startswith(tuple(f"{name}." for name in allowed)), found.where
 
 

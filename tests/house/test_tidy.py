@@ -1,4 +1,4 @@
-"""The style rules a machine can see, as a test over `src/outlive` and `proof`.
+"""The style rules a machine can see, as a test over `src/outlive`, `conformance` and `proof`.
 
 A rule is a function that finds breaches; its docstring is the advice printed with each of them. Exceptions
 stand in `ALLOWED` with their reason. They are a ratchet: an exception that is no longer needed fails the test
@@ -15,6 +15,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "outlive"
+CONFORMANCE = ROOT / "conformance" / "src" / "outlive_conformance"
 PROOF = ROOT / "proof"
 
 # {(rule, file, what): reason}, as in ("injected", "_runtime/x.py", "threading.Thread"): "why it must"
@@ -82,7 +83,9 @@ ALLOWED: dict[tuple[str, str, str], str] = {
 }
 
 CLOCK = "_runtime/clock.py"
-FREE_OF_CLOCK = ("testing/", "cli/", "demo/", "dev/", "proof/")
+BESIDE = {"proof/": "", "outlive_conformance/": "conformance/src/"}
+"""What stands beside the package: how its files are shown, and the folder before that."""
+FREE_OF_CLOCK = ("testing/", "cli/", "demo/", "dev/", *BESIDE)
 TAKEN = re.compile(
     r"time\.\w+"
     r"|datetime\.datetime\.(now|utcnow|today)|datetime\.date\.today"
@@ -143,7 +146,7 @@ class Finding:
     advice: str
 
     def __str__(self) -> str:
-        folder = "" if self.file.startswith("proof/") else "src/outlive/"
+        folder = BESIDE.get(f"{self.file.partition('/')[0]}/", "src/outlive/")
         return f"{folder}{self.file}:{self.line}: {self.rule}: {self.what}. {self.advice}"
 
 
@@ -151,9 +154,10 @@ Breaches = Iterator[tuple[int, str]]
 Rule = Callable[[Source], Breaches]
 
 
-def test_the_proof_is_tidy() -> None:
+@pytest.mark.parametrize("package", [PROOF, CONFORMANCE], ids=lambda it: it.name)
+def test_code_beside_the_package_is_tidy(package: Path) -> None:
     """No rule is broken, without exception."""
-    assert complaints(PROOF, []) == []
+    assert complaints(package, []) == []
 
 
 def test_source_is_tidy() -> None:
@@ -180,7 +184,7 @@ def findings(package: Path) -> Iterator[Finding]:
         text = path.read_text("utf-8")
         tree = ast.parse(text if is_python else "", str(path))
         nodes = list(ast.walk(tree))
-        file = path.relative_to(package.parent if package.name == "proof" else package).as_posix()
+        file = path.relative_to(package.parent if f"{package.name}/" in BESIDE else package).as_posix()
         source = Source(file, text, tree, nodes, imports_in(nodes))
         for rule in RULES if is_python else [finished]:
             advice = " ".join((rule.__doc__ or "").split())
@@ -216,7 +220,7 @@ def injected(source: Source) -> Breaches:
 
 def portable(source: Source) -> Breaches:
     """What only some systems have is asked for in _platform.py, with what takes its place elsewhere."""
-    if source.file == PLATFORM or source.file.startswith(("testing/", "proof/")):
+    if source.file == PLATFORM or source.file.startswith(("testing/", *BESIDE)):
         return
     imports = source.imports
     for node in source.nodes:

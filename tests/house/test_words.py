@@ -10,7 +10,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "outlive"
-SOURCES = sorted((ROOT / "src").rglob("*.py"))
+CONFORMANCE = ROOT / "conformance" / "src"
+SOURCES = sorted(path for folder in (ROOT / "src", CONFORMANCE) for path in folder.rglob("*.py"))
 WORDS = "whoever|somebody|nobody|anew|mend|mended|wish|wishes|herald|told"
 COY = re.compile(rf"\b({WORDS})\b", re.IGNORECASE)
 COY_MAX = 5
@@ -32,7 +33,8 @@ COY_TEST = re.compile(rf"def (test_(?:\w+_)?(?:{WORDS}|hears)(?:_\w+)?)\(")
 
 def test_the_package_hides_less_and_less_who_does_what() -> None:
     """In names, comments, docstrings and messages."""
-    files = [path for kind in ("*.py", "*.sql") for path in (*PACKAGE.rglob(kind), *(ROOT / "proof").rglob(kind))]
+    folders = (PACKAGE, CONFORMANCE, ROOT / "proof")
+    files = [path for kind in ("*.py", "*.sql") for folder in folders for path in folder.rglob(kind)]
     found = Counter({path.relative_to(ROOT).as_posix(): len(COY.findall(path.read_text("utf-8"))) for path in files})
 
     most = ", ".join(f"{name} {count}" for name, count in found.most_common(10) if count)
@@ -65,7 +67,7 @@ def test_what_users_read_says_who_does_what() -> None:
 
 def test_names_of_tests_say_who_does_what() -> None:
     """A test is named after what happens to whom."""
-    files = [*(ROOT / "tests").rglob("test_*.py"), *(PACKAGE / "testing" / "conformance").glob("*.py")]
+    files = [*(ROOT / "tests").rglob("test_*.py"), *CONFORMANCE.rglob("*.py")]
     found = [
         f"{path.relative_to(ROOT).as_posix()}: {name}"
         for path in files

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import outlive
-from outlive.testing.postgres import PostgresServer
+from outlive_conformance.servers.postgres import PostgresServer
 
 ROOT = Path(__file__).parents[2]
 PROJECT = ROOT / "examples" / "django_shop"

@@ -17,7 +17,7 @@ import pytest
 import outlive
 from outlive._define.registry import REGISTRY
 from outlive.testing import TestEngine
-from outlive.testing.postgres import PostgresServer
+from outlive_conformance.servers.postgres import PostgresServer
 from tests.integrations.invoices import EXAMPLES, invoices_running
 
 LAMP = {"customer": "ann", "item": "lamp", "cents": 4200}

@@ -25,7 +25,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from outlive.testing.postgres import PostgresServer
+from outlive_conformance.servers.postgres import PostgresServer
 from proof.http.malformed import cpu_seconds, memory_mb
 from tests.docs.page import DOCS, ROOT, blocks_of
 

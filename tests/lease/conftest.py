@@ -12,8 +12,8 @@ from outlive._lease.etcd import EtcdLeases, parse_address
 from outlive._runtime.clock import SystemClock
 from outlive._store.contract import Store
 from outlive.testing.clock import ManualClock
-from outlive.testing.conformance import MemoryFactory
-from outlive.testing.etcd import EtcdCluster, EtcdServer
+from outlive_conformance.servers.etcd import EtcdCluster, EtcdServer
+from outlive_conformance.suite import MemoryFactory
 
 Opener = Callable[..., Awaitable[EtcdLeases]]
 prefixes = count(1)

@@ -10,7 +10,7 @@ from outlive._lease.etcd import EtcdLeases
 from outlive._runtime.clock import SystemClock
 from outlive._store.contract import Beat, Store, WorkerInfo
 from outlive.errors import StoreUnavailableError
-from outlive.testing.conformance.builders import DEFINITION
+from outlive_conformance.suite.builders import DEFINITION
 
 PATIENCE_SECONDS = 30.0
 """How long a test waits for what must happen; only a failing test waits that long."""

@@ -17,10 +17,10 @@ from outlive._store.contract import Store, WorkerInfo
 from outlive._store.postgres import PostgresStore
 from outlive.errors import StoreUnavailableError
 from outlive.testing.clock import ManualClock
-from outlive.testing.conformance import MemoryFactory, PersistentFactory, StoreFactory
-from outlive.testing.conformance.builders import begin
-from outlive.testing.conformance.leases import LeasesConformance
-from outlive.testing.etcd import EtcdServer
+from outlive_conformance.servers.etcd import EtcdServer
+from outlive_conformance.suite import MemoryFactory, PersistentFactory, StoreFactory
+from outlive_conformance.suite.builders import begin
+from outlive_conformance.suite.leases import LeasesConformance
 from tests.lease.conftest import Opener
 from tests.lease.fleet import (
     HEARING_SECONDS,

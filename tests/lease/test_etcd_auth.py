@@ -7,7 +7,7 @@ import pytest
 
 from outlive._lease.etcd.keys import after_all
 from outlive.errors import StoreUnavailableError
-from outlive.testing.etcd import EtcdServer
+from outlive_conformance.servers.etcd import EtcdServer
 from tests.lease.conftest import Opener
 from tests.lease.fleet import Bell, enlist, lost, renew
 

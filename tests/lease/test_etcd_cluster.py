@@ -8,8 +8,8 @@ import pytest
 from outlive._lease.etcd.leases import AWAY_SECONDS
 from outlive._store.contract import Outcome, Store
 from outlive.errors import StoreUnavailableError
-from outlive.testing.conformance.builders import begin, follow, stepped
-from outlive.testing.etcd import EtcdCluster, EtcdServer
+from outlive_conformance.servers.etcd import EtcdCluster, EtcdServer
+from outlive_conformance.suite.builders import begin, follow, stepped
 from tests.lease.conftest import Opener
 from tests.lease.fleet import (
     LOOK_SECONDS,

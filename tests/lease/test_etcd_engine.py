@@ -16,8 +16,8 @@ import outlive
 from outlive.engine.diagnosis import diagnose
 from outlive.errors import StoreUnavailableError
 from outlive.errors.store import LeaseUrlError
-from outlive.testing.etcd import EtcdCluster, EtcdServer
 from outlive.types import WorkerOptions
+from outlive_conformance.servers.etcd import EtcdCluster, EtcdServer
 from tests.engine.inside import abandon_sessions, lease_of, session_id_of
 from tests.engine.support import hold, in_time, note, stage, until
 from tests.lease.fleet import SHORT_SECONDS

@@ -26,7 +26,7 @@ from outlive._store.contract import WorkerInfo
 from outlive._store.memory import MemoryStore
 from outlive.errors import StoreUnavailableError
 from outlive.testing.clock import ManualClock
-from outlive.testing.conformance import MemoryFactory
+from outlive_conformance.suite import MemoryFactory
 
 
 class Stub(HTTPServer):

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from outlive.errors import StoreUnavailableError
-from outlive.testing.etcd import EtcdServer, EtcdTls
+from outlive_conformance.servers.etcd import EtcdServer, EtcdTls
 from tests.lease.certificates import Authority
 from tests.lease.conftest import Opener
 from tests.lease.fleet import Bell, enlist, lost, renew

@@ -7,9 +7,9 @@ from outlive._lease.process import this_process
 from outlive._lease.sessions import NoLeases
 from outlive._store.contract import Store, WorkerInfo
 from outlive.testing.clock import ManualClock
-from outlive.testing.conformance import MemoryFactory, StoreFactory
-from outlive.testing.conformance.builders import begin
-from outlive.testing.conformance.leases import LeasesConformance, enlist
+from outlive_conformance.suite import MemoryFactory, StoreFactory
+from outlive_conformance.suite.builders import begin
+from outlive_conformance.suite.leases import LeasesConformance, enlist
 
 CENTURY_SECONDS = 90 * 365 * 86_400
 

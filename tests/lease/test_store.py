@@ -7,8 +7,8 @@ import pytest
 
 from outlive._store.postgres import PostgresStore
 from outlive._store.sqlite import SqliteStore
-from outlive.testing.conformance import MemoryFactory, PersistentFactory, StoreFactory
-from outlive.testing.conformance.leases import StoreLeasesConformance
+from outlive_conformance.suite import MemoryFactory, PersistentFactory, StoreFactory
+from outlive_conformance.suite.leases import StoreLeasesConformance
 
 
 class TestMemoryLeases(StoreLeasesConformance):

@@ -15,7 +15,7 @@ import tomllib
 from collections import Counter
 from pathlib import Path
 
-from outlive.testing.etcd import find_etcd
+from outlive_conformance.servers.etcd import find_etcd
 from tests.mutation.mutants import Mutant, mutants_of
 from tests.mutation.trial import SECOND_LOOK_SECONDS_MAX, Copy, Fate, Notes, record, recorded_rooms
 

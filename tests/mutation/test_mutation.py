@@ -182,7 +182,7 @@ def test_code_that_no_test_runs_is_tried_with_tests_whose_children_may_run_it(tm
 def damaged(tmp_path: Path) -> tuple[Copy, Mutant]:
     """A copy of a small program, and a defect for it."""
     root, copy = tmp_path / "root", tmp_path / "copy"
-    for name in ("src", "tests", "proof", "docs", "examples"):
+    for name in ("src", "conformance", "tests", "proof", "docs", "examples"):
         (root / name).mkdir(parents=True)
     copy.mkdir()
     (root / "README.md").write_text("")

@@ -153,7 +153,7 @@ class Copy:
 
     def __init__(self, root: Path, folder: Path) -> None:
         self._root, self.folder = root, folder
-        for name in ("src", "tests", "proof", "docs", "examples", "pyproject.toml", "README.md"):
+        for name in ("src", "conformance", "tests", "proof", "docs", "examples", "pyproject.toml", "README.md"):
             if (root / name).is_dir():
                 shutil.copytree(root / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
             else:

@@ -9,8 +9,8 @@ import pytest
 
 from outlive._store.postgres import PostgresStore
 from outlive.testing.clock import ManualClock
-from outlive.testing.postgres import PostgresServer
-from outlive.testing.proxy import Proxy
+from outlive_conformance.servers.postgres import PostgresServer
+from outlive_conformance.servers.proxy import Proxy
 
 Opener = Callable[..., Awaitable[PostgresStore]]
 

@@ -12,7 +12,7 @@ import asyncpg
 
 from outlive._store.postgres import PostgresStore
 from outlive._store.postgres.connection import Session
-from outlive.testing.proxy import Proxy
+from outlive_conformance.servers.proxy import Proxy
 
 T = TypeVar("T")
 PATIENCE_SECONDS = 20

@@ -15,8 +15,8 @@ from outlive.engine.url import store_for
 from outlive.errors.program import MissingExtraError
 from outlive.errors.store import StoreUrlError
 from outlive.testing.clock import ManualClock
-from outlive.testing.conformance.builders import begin, claim, hire, message, new_tree, read_names, send
-from outlive.testing.postgres import PostgresServer
+from outlive_conformance.servers.postgres import PostgresServer
+from outlive_conformance.suite.builders import begin, claim, hire, message, new_tree, read_names, send
 
 WEIRD = """we"ird'; DROP {schema} $$ %s :x \\ é"""
 

@@ -8,9 +8,9 @@ import pytest
 
 from outlive._store.postgres import PostgresStore
 from outlive.errors import CommitUnknownError, StoreUnavailableError
-from outlive.testing.conformance.builders import begin
-from outlive.testing.conformance.cells import add
-from outlive.testing.proxy import Proxy
+from outlive_conformance.servers.proxy import Proxy
+from outlive_conformance.suite.builders import begin
+from outlive_conformance.suite.cells import add
 from tests.postgres.conftest import Opener
 from tests.postgres.support import connected, in_time, is_waiting_for_lock, through, until
 

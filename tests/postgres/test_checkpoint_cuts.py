@@ -10,7 +10,7 @@ import outlive
 from outlive.checkpoints import Checkpoint
 from outlive.errors import CommitUnknownError
 from outlive.errors.store import DuplicateCheckpointError
-from outlive.testing.proxy import Proxy
+from outlive_conformance.servers.proxy import Proxy
 from tests.postgres.support import connected, in_time, is_waiting_for_lock, through, until
 
 REQUESTS_MAX = 30

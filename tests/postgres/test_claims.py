@@ -13,7 +13,7 @@ from outlive._store.postgres import PostgresStore
 from outlive._store.postgres.claim import CLAIM_TRIES_MAX
 from outlive._store.postgres.connection import Session
 from outlive.testing.clock import ManualClock
-from outlive.testing.conformance.builders import LEASE_SECONDS, Writer, begin, claim, get_run, hire
+from outlive_conformance.suite.builders import LEASE_SECONDS, Writer, begin, claim, get_run, hire
 from tests.postgres.support import in_time
 
 Hook = Callable[[], Awaitable[object]]

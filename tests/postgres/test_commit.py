@@ -19,7 +19,7 @@ from outlive._store.postgres.connection import Session
 from outlive._store.postgres.query import statements
 from outlive.errors import StoreUnavailableError
 from outlive.testing.clock import ManualClock
-from outlive.testing.conformance.builders import (
+from outlive_conformance.suite.builders import (
     begin,
     blob,
     claim,

@@ -12,8 +12,8 @@ import outlive
 from outlive._journal.event import StepSucceeded
 from outlive._model import RunStatus
 from outlive.testing.fsck import check_store
-from outlive.testing.postgres import PostgresServer
-from outlive.testing.proxy import Proxy
+from outlive_conformance.servers.postgres import PostgresServer
+from outlive_conformance.servers.proxy import Proxy
 from proof.storm.places import opened
 from tests.engine.inside import journal_of
 from tests.postgres.support import in_time, through

@@ -8,7 +8,7 @@ from outlive._store.postgres import PostgresStore
 from outlive._store.postgres import transaction as transactions
 from outlive.errors import OutliveError
 from outlive.testing.clock import ManualClock
-from outlive.testing.postgres import PostgresServer
+from outlive_conformance.servers.postgres import PostgresServer
 from tests.postgres.support import until
 
 ENDLESS = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT 1 FROM n) SELECT count(*) AS endless FROM n"

@@ -13,7 +13,7 @@ from outlive._model import RunStatus
 from outlive._store.postgres import PostgresStore
 from outlive._store.postgres.store import STEP_SESSIONS_MAX
 from outlive.testing.fsck import check_store
-from outlive.testing.postgres import USER, PostgresServer
+from outlive_conformance.servers.postgres import USER, PostgresServer
 from proof.storm.places import opened
 from tests.postgres.support import in_time, until
 

@@ -12,7 +12,7 @@ from outlive._store.postgres import PostgresStore
 from outlive._store.postgres.address import PostgresAddress
 from outlive._store.postgres.fault import ERRORS, is_cut, is_full, is_last_word, is_lost, is_useless, translate
 from outlive.errors import CommitUnknownError, StoreError, StoreUnavailableError
-from outlive.testing.conformance.builders import begin, new_tree, stepped
+from outlive_conformance.suite.builders import begin, new_tree, stepped
 from tests.postgres.support import writer_session
 
 

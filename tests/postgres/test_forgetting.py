@@ -12,8 +12,8 @@ from msgspec.structs import replace
 from outlive._store.contract import Change, Forgotten, Outcome
 from outlive._store.postgres import PostgresStore
 from outlive._store.postgres.address import parse_address
-from outlive.testing.conformance.builders import Writer, begin, stepped
-from outlive.testing.conformance.forgetting import snapshot
+from outlive_conformance.suite.builders import Writer, begin, stepped
+from outlive_conformance.suite.forgetting import snapshot
 from tests.postgres.support import connected, in_time, until
 
 LOCK = 4711

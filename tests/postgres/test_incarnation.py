@@ -11,9 +11,9 @@ import pytest
 from outlive._store.postgres import PostgresStore
 from outlive.errors.store import StoreWentBackError
 from outlive.testing.clock import ManualClock
-from outlive.testing.conformance.builders import begin, hire
-from outlive.testing.postgres import PostgresServer
-from outlive.testing.proxy import Proxy
+from outlive_conformance.servers.postgres import PostgresServer
+from outlive_conformance.servers.proxy import Proxy
+from outlive_conformance.suite.builders import begin, hire
 from tests.postgres.support import through
 
 pytestmark = pytest.mark.every_store

@@ -13,9 +13,9 @@ from outlive._store.contract import Outcome
 from outlive._store.postgres import PostgresStore
 from outlive._store.postgres.connection import Session
 from outlive.errors import StoreUnavailableError
-from outlive.testing.conformance.builders import begin, claim, hire, message, new_tree, read_names
-from outlive.testing.conformance.eager import eager
-from outlive.testing.conformance.queues import QUEUE, limit
+from outlive_conformance.suite.builders import begin, claim, hire, message, new_tree, read_names
+from outlive_conformance.suite.eager import eager
+from outlive_conformance.suite.queues import QUEUE, limit
 from tests.postgres.conftest import Opener
 from tests.postgres.support import connected, in_time, is_waiting_for_lock, until
 

@@ -11,8 +11,8 @@ import pytest
 
 from outlive._store.postgres import PostgresStore, query
 from outlive.testing.clock import ManualClock
-from outlive.testing.conformance.builders import begin, get_run
-from outlive.testing.postgres import PostgresServer
+from outlive_conformance.servers.postgres import PostgresServer
+from outlive_conformance.suite.builders import begin, get_run
 from tests.golden.database import DUMP
 from tests.postgres.support import connected
 

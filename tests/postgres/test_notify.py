@@ -10,7 +10,7 @@ import outlive
 from outlive._store.postgres import PostgresStore
 from outlive._store.postgres.address import parse_address
 from outlive._store.postgres.streams import channel_of
-from outlive.testing.conformance.builders import begin, hire, message, new_tree, send
+from outlive_conformance.suite.builders import begin, hire, message, new_tree, send
 from tests.engine.inside import store_of
 from tests.postgres.conftest import Opener
 from tests.postgres.support import connected, in_time, until

@@ -9,8 +9,8 @@ import pytest
 
 import outlive
 from outlive.testing.fsck import check_store
-from outlive.testing.postgres import PostgresServer
-from outlive.testing.proxy import Proxy
+from outlive_conformance.servers.postgres import PostgresServer
+from outlive_conformance.servers.proxy import Proxy
 from proof.storm.places import opened
 from tests.postgres.support import PATIENCE_SECONDS, through
 

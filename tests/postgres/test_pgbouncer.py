@@ -13,9 +13,9 @@ import outlive
 from outlive._store.contract import Outcome
 from outlive._store.postgres import PostgresStore, transaction
 from outlive.testing.clock import ManualClock
-from outlive.testing.conformance.builders import begin, stepped
-from outlive.testing.pgbouncer import PgBouncer
-from outlive.testing.postgres import PostgresServer
+from outlive_conformance.servers.pgbouncer import PgBouncer
+from outlive_conformance.servers.postgres import PostgresServer
+from outlive_conformance.suite.builders import begin, stepped
 from tests.postgres.support import in_time
 
 RUNS = 8

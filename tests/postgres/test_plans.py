@@ -10,7 +10,7 @@ import pytest
 
 from outlive._store.postgres import PostgresStore
 from outlive._store.postgres.query import statements
-from outlive.testing.conformance.builders import DEFINITION, hire
+from outlive_conformance.suite.builders import DEFINITION, hire
 from tests.postgres.support import connected
 
 FILL = """

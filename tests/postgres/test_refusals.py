@@ -14,7 +14,7 @@ from outlive._store.postgres.connection import Session
 from outlive.errors import StoreUnavailableError
 from outlive.errors.store import NotADatabaseError, SchemaTooNewError, SchemaTooOldError, UnfitServerError
 from outlive.testing.clock import ManualClock
-from outlive.testing.postgres import PostgresServer
+from outlive_conformance.servers.postgres import PostgresServer
 from tests.postgres.support import connected
 
 

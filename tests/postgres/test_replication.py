@@ -16,9 +16,9 @@ from outlive._runtime.clock import SystemClock
 from outlive._store.postgres import PostgresStore
 from outlive.client.fsck import check_store
 from outlive.errors import RunNotFoundError, StoreUnavailableError
-from outlive.testing.postgres import PostgresServer
-from outlive.testing.proxy import Proxy
 from outlive.types import WorkerOptions
+from outlive_conformance.servers.postgres import PostgresServer
+from outlive_conformance.servers.proxy import Proxy
 from tests.engine.inside import journal_of
 from tests.postgres.support import in_time, through, until
 

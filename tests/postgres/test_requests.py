@@ -19,8 +19,8 @@ from outlive._store.contract import Delivery, Outcome
 from outlive._store.postgres import PostgresStore
 from outlive._store.postgres.connection import Session
 from outlive.errors import ConfigurationError, RunExistsError, RunFinishedError, RunNotFoundError
-from outlive.testing.conformance.builders import blob, claim, get_run, hire, message, new_tree
-from outlive.testing.postgres import PostgresServer
+from outlive_conformance.servers.postgres import PostgresServer
+from outlive_conformance.suite.builders import blob, claim, get_run, hire, message, new_tree
 from tests.postgres.support import in_time, plain
 
 Connecting = Callable[[str], AbstractAsyncContextManager[Any]]

@@ -16,7 +16,7 @@ from outlive._store.postgres.diagnosis import diagnose_server
 from outlive._store.postgres.query import functions_version, migrations
 from outlive.errors.store import UnfitServerError
 from outlive.testing.clock import ManualClock
-from outlive.testing.postgres import PostgresServer
+from outlive_conformance.servers.postgres import PostgresServer
 from tests.postgres.support import connected
 
 WORKER = "rows_only"

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from outlive.testing.postgres import PostgresServer
-from outlive.testing.postgres_programs import PostgresNotFoundError, copy_programs, find_programs
+from outlive_conformance.servers.postgres import PostgresServer
+from outlive_conformance.servers.postgres_programs import PostgresNotFoundError, copy_programs, find_programs
 
 
 @pytest.fixture(scope="module")

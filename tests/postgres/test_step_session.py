@@ -11,7 +11,7 @@ from outlive._store.postgres import PostgresStore, connection
 from outlive._store.postgres import transaction as transaction_module
 from outlive._store.postgres.store import STEP_SESSIONS_MAX
 from outlive.errors.store import TransactionOverError
-from outlive.testing.conformance.builders import begin, stepped
+from outlive_conformance.suite.builders import begin, stepped
 from tests.postgres.support import connected, in_time, until
 
 ROLE = "DO $$ BEGIN CREATE ROLE tenant; EXCEPTION WHEN duplicate_object THEN END $$"

@@ -17,8 +17,8 @@ from outlive._store.postgres.handle import StepHandle
 from outlive._store.postgres.store import STEP_SESSIONS_MAX
 from outlive.errors import CommitUnknownError, StoreUnavailableError
 from outlive.errors.store import TransactionOverError, TransactionRefusedError
-from outlive.testing.conformance.builders import begin, stepped
-from outlive.testing.proxy import Proxy
+from outlive_conformance.servers.proxy import Proxy
+from outlive_conformance.suite.builders import begin, stepped
 from tests.engine.inside import journal_of
 from tests.postgres.conftest import Opener
 from tests.postgres.support import in_time, through

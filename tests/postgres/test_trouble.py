@@ -21,7 +21,9 @@ from outlive._store.postgres.connection import connect
 from outlive._tasks import own_task
 from outlive.errors import CommitUnknownError, StoreError, StoreUnavailableError
 from outlive.testing.clock import ManualClock
-from outlive.testing.conformance.builders import (
+from outlive_conformance.servers.postgres import PostgresServer
+from outlive_conformance.servers.proxy import Proxy
+from outlive_conformance.suite.builders import (
     begin,
     blob,
     claim,
@@ -33,8 +35,6 @@ from outlive.testing.conformance.builders import (
     send,
     stepped,
 )
-from outlive.testing.postgres import PostgresServer
-from outlive.testing.proxy import Proxy
 from tests.postgres.conftest import Opener
 from tests.postgres.support import connected, in_time, through, until
 

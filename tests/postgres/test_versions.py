@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive.testing.postgres import PostgresServer
-from outlive.testing.postgres_programs import find_versions, version_of
+from outlive_conformance.servers.postgres import PostgresServer
+from outlive_conformance.servers.postgres_programs import find_versions, version_of
 from proof.differential import find_difference
 from proof.differential.places import opener_on
 from tests.postgres.support import in_time

@@ -26,7 +26,7 @@ from outlive.checkpoints import Checkpoint
 from outlive.errors import CommitUnknownError, OutliveError, StoreError
 from outlive.errors.store import DuplicateCheckpointError
 from outlive.testing.clock import EPOCH
-from outlive.testing.conformance.builders import begin, blob, claim, hire, new_tree, stepped
+from outlive_conformance.suite.builders import begin, blob, claim, hire, new_tree, stepped
 
 NOBODY = 65_534
 

@@ -15,9 +15,9 @@ from outlive._journal.checkpoint import CheckpointBody, seal_checkpoint
 from outlive._store.sqlite import SqliteStore, writer
 from outlive._store.sqlite.connection import LockWait, Role, Session, connect
 from outlive.testing.clock import ManualClock
-from outlive.testing.conformance.builders import LEASE_SECONDS, begin, blob, claim, hire, message, send, stepped
-from outlive.testing.conformance.cells import add
-from outlive.testing.conformance.transactions import begin_noting
+from outlive_conformance.suite.builders import LEASE_SECONDS, begin, blob, claim, hire, message, send, stepped
+from outlive_conformance.suite.cells import add
+from outlive_conformance.suite.transactions import begin_noting
 from tests.sqlite.disk import WatchedDisk
 from tests.sqlite.threads import in_writer
 

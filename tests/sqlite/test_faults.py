@@ -20,7 +20,7 @@ from outlive._store.sqlite import SqliteStore, connection, file, writer
 from outlive._store.sqlite import store as store_module
 from outlive.errors import ConfigurationError, StoreError, StoreUnavailableError
 from outlive.testing.clock import ManualClock
-from outlive.testing.conformance.builders import LEASE_SECONDS, begin, blob, claim, hire, read_events
+from outlive_conformance.suite.builders import LEASE_SECONDS, begin, blob, claim, hire, read_events
 from tests.sqlite.disk import WatchedDisk, failing, nothing_fails
 from tests.sqlite.threads import on_writer
 

@@ -8,7 +8,7 @@ import apsw
 
 from outlive._store.sqlite import SqliteStore
 from outlive.testing.clock import ManualClock
-from outlive.testing.conformance.builders import blob
+from outlive_conformance.suite.builders import blob
 
 
 async def delete_much(store: SqliteStore, clock: ManualClock) -> None:

@@ -18,7 +18,7 @@ from outlive._store.sqlite import writer as lanes
 from outlive._store.sqlite.connection import Session
 from outlive._store.sqlite.writer import WriteVerb
 from outlive.errors import CommitUnknownError, InternalError
-from outlive.testing.conformance.builders import (
+from outlive_conformance.suite.builders import (
     Writer,
     begin,
     claim,

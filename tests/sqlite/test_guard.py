@@ -7,7 +7,7 @@ import pytest
 from outlive._store.contract import Outcome
 from outlive._store.sqlite import SqliteStore
 from outlive.errors.store import TransactionRefusedError
-from outlive.testing.conformance.builders import begin, message, read_message_ids, send, stepped
+from outlive_conformance.suite.builders import begin, message, read_message_ids, send, stepped
 
 
 @pytest.mark.parametrize(

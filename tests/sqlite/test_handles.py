@@ -7,7 +7,7 @@ from pathlib import Path
 from outlive._store.sqlite import SqliteStore
 from outlive._store.sqlite.backup import copy_file
 from outlive.testing.clock import ManualClock
-from outlive.testing.conformance.builders import begin
+from outlive_conformance.suite.builders import begin
 
 
 async def test_handle_that_a_backup_has_forgotten_does_not_come_back(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 from outlive._store.sqlite import SqliteStore, lock
 from outlive._store.sqlite.lock import WorkerLocks
 from outlive.testing.clock import ManualClock
-from outlive.testing.conformance.builders import LEASE_SECONDS, begin, claim, hire
+from outlive_conformance.suite.builders import LEASE_SECONDS, begin, claim, hire
 
 Spawn = Callable[..., Any]
 Open = Callable[[], Awaitable[SqliteStore]]

@@ -15,7 +15,7 @@ from outlive._store.sqlite.migrate import migrations
 from outlive.errors import StoreUnavailableError
 from outlive.errors.store import NotADatabaseError, SchemaTooNewError, SchemaTooOldError
 from outlive.testing.clock import ManualClock
-from outlive.testing.conformance.builders import begin, get_run
+from outlive_conformance.suite.builders import begin, get_run
 
 Spawn = Callable[..., Any]
 

@@ -19,7 +19,7 @@ from outlive._store.sqlite import SqliteStore
 from outlive._store.sqlite.connection import Session
 from outlive.errors import StoreError
 from outlive.errors.store import StoreMovedError
-from outlive.testing.conformance.builders import begin, blob, claim, hire, message, send, stepped
+from outlive_conformance.suite.builders import begin, blob, claim, hire, message, send, stepped
 from tests.sqlite.threads import in_reader
 
 Open = Callable[[], Awaitable[SqliteStore]]

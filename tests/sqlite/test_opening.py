@@ -16,7 +16,7 @@ from outlive._store.sqlite.connection import LockWait, Role, Session, translate
 from outlive._store.sqlite.lock import WorkerLocks
 from outlive.errors import StoreUnavailableError
 from outlive.testing.clock import ManualClock
-from outlive.testing.conformance.builders import begin
+from outlive_conformance.suite.builders import begin
 
 
 async def try_to_open(path: Path, clock: ManualClock, reason: str) -> None:

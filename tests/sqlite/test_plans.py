@@ -14,7 +14,7 @@ from outlive._store.sqlite import SqliteStore
 from outlive._store.sqlite.query import SQL, bulk, sql
 from outlive._store.tables.searching import SOURCES
 from outlive.testing.clock import ManualClock
-from outlive.testing.conformance.builders import DEFINITION
+from outlive_conformance.suite.builders import DEFINITION
 
 LARGE = (
     "runs",

@@ -6,7 +6,7 @@ import apsw
 import pytest
 
 from outlive._store.sqlite import SqliteStore, read
-from outlive.testing.conformance.builders import begin
+from outlive_conformance.suite.builders import begin
 from tests.sqlite.threads import in_reader
 
 LENGTHS = (3, 1, 5, 2)

@@ -10,8 +10,8 @@ from outlive._journal.event import RunContinued, RunSucceeded
 from outlive._model import RunFilter
 from outlive._store.contract import Outcome
 from outlive._store.sqlite import SqliteStore, commit
-from outlive.testing.conformance.builders import begin, created, get_run, message, send, stepped, value
-from outlive.testing.conformance.successors import continuation
+from outlive_conformance.suite.builders import begin, created, get_run, message, send, stepped, value
+from outlive_conformance.suite.successors import continuation
 
 
 async def test_trees_go_on_in_a_batch(store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,8 +15,8 @@ from outlive._store.sqlite.query import BEGIN_WRITE, COMMIT, Value
 from outlive._store.sqlite.writer import Refused, Writer
 from outlive.errors import CommitUnknownError, StoreUnavailableError
 from outlive.errors.store import TransactionOverError
-from outlive.testing.conformance.builders import begin, blob, stepped
-from outlive.testing.conformance.transactions import ADD_NOTE, begin_noting, read_notes, write_note
+from outlive_conformance.suite.builders import begin, blob, stepped
+from outlive_conformance.suite.transactions import ADD_NOTE, begin_noting, read_notes, write_note
 from tests.sqlite.disk import WatchedDisk, failing, nothing_fails
 from tests.sqlite.threads import on_writer
 

@@ -15,7 +15,7 @@ from outlive._store.sqlite import SqliteStore, connection, transaction
 from outlive.errors import ConfigurationError
 from outlive.errors.store import TransactionOverError, TransactionRefusedError
 from outlive.testing.clock import ManualClock
-from outlive.testing.conformance.builders import (
+from outlive_conformance.suite.builders import (
     LEASE_SECONDS,
     Writer,
     begin,
@@ -26,7 +26,7 @@ from outlive.testing.conformance.builders import (
     send,
     stepped,
 )
-from outlive.testing.conformance.transactions import ADD_NOTE, MAKE_NOTES, begin_noting, read_notes, write_note
+from outlive_conformance.suite.transactions import ADD_NOTE, MAKE_NOTES, begin_noting, read_notes, write_note
 from tests.sqlite.threads import on_writer
 
 ENDLESS = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"

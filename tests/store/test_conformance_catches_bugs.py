@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from outlive._model import Run, RunFilter
 from outlive._store.contract import Change, Claim, Claims, Delivery, Inbound, Message, Outcome
 from outlive._store.memory import MemoryStore, Tree
-from outlive.testing.conformance import MemoryFactory, find_failures
+from outlive_conformance.suite import MemoryFactory, find_failures
 
 
 class Defective(MemoryStore):

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from outlive._store.contract import Answer, Refusal
 from outlive._store.memory import MemoryStore
 from outlive._store.memory.state import Tree
-from outlive.testing.conformance import MemoryFactory, find_failures
+from outlive_conformance.suite import MemoryFactory, find_failures
 
 
 class Defective(MemoryStore):

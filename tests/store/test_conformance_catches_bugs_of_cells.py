@@ -8,7 +8,7 @@ import pytest
 
 from outlive._store.contract import Action, CellChange
 from outlive._store.memory import MemoryStore
-from outlive.testing.conformance import MemoryFactory, find_failures
+from outlive_conformance.suite import MemoryFactory, find_failures
 
 T = TypeVar("T")
 

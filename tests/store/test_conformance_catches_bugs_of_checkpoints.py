@@ -8,7 +8,7 @@ import pytest
 
 from outlive._journal.checkpoint import CheckpointRow
 from outlive._store.memory import MemoryStore
-from outlive.testing.conformance import MemoryFactory, find_failures
+from outlive_conformance.suite import MemoryFactory, find_failures
 
 CUT = 2 * 1024 * 1024
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from outlive._store.contract import PAGE_SIZE_MAX, Change, Forgotten, ItemResult, Outcome
 from outlive._store.memory import MemoryStore, Tree
-from outlive.testing.conformance import MemoryFactory, find_failures
+from outlive_conformance.suite import MemoryFactory, find_failures
 
 
 class Defective(MemoryStore):

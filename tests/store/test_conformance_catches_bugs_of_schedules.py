@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from outlive._store.contract import Outcome
 from outlive._store.memory import MemoryStore
 from outlive._store.schedules import DueSchedules, ScheduleChange
-from outlive.testing.conformance import MemoryFactory, find_failures
+from outlive_conformance.suite import MemoryFactory, find_failures
 
 
 class Defective(MemoryStore):

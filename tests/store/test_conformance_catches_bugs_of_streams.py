@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from outlive._store.contract import Change, Outcome
 from outlive._store.memory import MemoryStore
 from outlive._store.streams import MARK_BITS, Appended, StreamAppend, StreamChunk, StreamLimits, StreamLine
-from outlive.testing.conformance import MemoryFactory, find_failures
+from outlive_conformance.suite import MemoryFactory, find_failures
 
 
 class Defective(MemoryStore):

@@ -13,7 +13,7 @@ from outlive._model.payload import Blob
 from outlive._store.contract import Change, Outcome
 from outlive._store.memory import MemoryStore, Tree
 from outlive._store.memory.transaction import MemoryTransaction
-from outlive.testing.conformance import MemoryFactory, find_failures
+from outlive_conformance.suite import MemoryFactory, find_failures
 
 
 class Defective(MemoryStore):

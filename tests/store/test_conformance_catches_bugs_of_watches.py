@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from outlive._model import Run
 from outlive._store.contract import Change, Outcome, Watch
 from outlive._store.memory import MemoryStore
-from outlive.testing.conformance import MemoryFactory, find_failures
+from outlive_conformance.suite import MemoryFactory, find_failures
 
 
 class Defective(MemoryStore):

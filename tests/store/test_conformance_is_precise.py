@@ -6,7 +6,7 @@ from types import ModuleType
 import pytest
 
 from outlive._store.memory import MemoryStore
-from outlive.testing.conformance import MemoryFactory, find_failures
+from outlive_conformance.suite import MemoryFactory, find_failures
 from tests.store import (
     test_conformance_catches_bugs,
     test_conformance_catches_bugs_of_cells,

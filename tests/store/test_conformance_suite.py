@@ -2,8 +2,8 @@
 
 import inspect
 
-from outlive.testing.conformance import FACETS, LocalStoreConformance, StoreConformance
-from outlive.testing.conformance.facet import Facet
+from outlive_conformance.suite import FACETS, LocalStoreConformance, StoreConformance
+from outlive_conformance.suite.facet import Facet
 
 
 def test_every_test_states_its_behaviour() -> None:

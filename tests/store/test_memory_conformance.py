@@ -6,8 +6,8 @@ import pytest
 from outlive._store.memory import MemoryStore
 from outlive.errors.store import TransactionOverError
 from outlive.testing.clock import ManualClock
-from outlive.testing.conformance import LocalStoreConformance, MemoryFactory, StoreFactory
-from outlive.testing.conformance.builders import begin, stepped
+from outlive_conformance.suite import LocalStoreConformance, MemoryFactory, StoreFactory
+from outlive_conformance.suite.builders import begin, stepped
 
 
 class TestMemoryStore(LocalStoreConformance):

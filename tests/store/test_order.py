@@ -12,7 +12,7 @@ from outlive._store.contract import Change
 from outlive._store.memory import MemoryStore
 from outlive._store.tables.order import can_write_at_once
 from outlive.testing.clock import ManualClock
-from outlive.testing.conformance.builders import message, new_tree
+from outlive_conformance.suite.builders import message, new_tree
 
 store = MemoryStore(clock=ManualClock())
 

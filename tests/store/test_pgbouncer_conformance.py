@@ -9,11 +9,11 @@ from itertools import count
 import pytest
 
 from outlive._store.postgres import PostgresStore
-from outlive.testing.conformance import LocalStoreConformance, StoreFactory
-from outlive.testing.conformance.checkpoint_processes import CheckpointProcessesConformance
-from outlive.testing.conformance.processes import ProcessesConformance
-from outlive.testing.pgbouncer import PgBouncer
-from outlive.testing.postgres import PostgresServer
+from outlive_conformance.servers.pgbouncer import PgBouncer
+from outlive_conformance.servers.postgres import PostgresServer
+from outlive_conformance.suite import LocalStoreConformance, StoreFactory
+from outlive_conformance.suite.checkpoint_processes import CheckpointProcessesConformance
+from outlive_conformance.suite.processes import ProcessesConformance
 from tests.store.test_postgres_conformance import PostgresFactory, transaction_of
 
 pytestmark = pytest.mark.slow

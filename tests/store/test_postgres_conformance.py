@@ -13,8 +13,8 @@ import pytest_asyncio
 
 from outlive._store.contract import Store
 from outlive._store.postgres import PostgresStore, pool
-from outlive.testing.conformance import PersistentFactory, StoreConformance, StoreFactory
-from outlive.testing.postgres import PostgresServer
+from outlive_conformance.servers.postgres import PostgresServer
+from outlive_conformance.suite import PersistentFactory, StoreConformance, StoreFactory
 from tests.store.lasting import LastingConnections
 
 _schemas = count(1)

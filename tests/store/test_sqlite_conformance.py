@@ -7,7 +7,7 @@ import pytest
 
 from outlive._store.sqlite import SqliteStore, migrate
 from outlive._store.sqlite.file import create_file
-from outlive.testing.conformance import PersistentFactory, StoreConformance, StoreFactory
+from outlive_conformance.suite import PersistentFactory, StoreConformance, StoreFactory
 
 
 class TestSqliteStore(StoreConformance):

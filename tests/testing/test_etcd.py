@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from outlive.testing.etcd import EtcdNotFoundError, EtcdServer, find_etcd
+from outlive_conformance.servers.etcd import EtcdNotFoundError, EtcdServer, find_etcd
 
 KEY = b64encode(b"fact").decode()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 
-from outlive.testing.proxy import Proxy
+from outlive_conformance.servers.proxy import Proxy
 
 CALLS = 8
 """More than a server takes that has a queue of none and never answers."""

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from outlive.testing.child_process import ChildProcess
 from outlive.testing.line_file import Tail
-from outlive.testing.postgres import PostgresServer
+from outlive_conformance.servers.postgres import PostgresServer
 from proof.storm import effects
 from proof.storm.effects import Effect
 

@@ -9,7 +9,7 @@ replay, never a journal.
     store   the default: a row with an expiry by the store's clock, and an eye on the processes of this machine
     etcd    a key on an etcd lease says who is alive; the store keeps the sessions and a lease to fall back on
 
-Every sentence of a docstring is checked by `outlive.testing.conformance.leases` on every kind.
+Every sentence of a docstring is checked by `outlive_conformance.suite.leases` on every kind.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ end: it holds the number and the hash of the last row that went.
 Who can write to the store can make another chain, as good as this one. Workers may have a key that the store does not
 have: they seal the last row now and then by a row with a proof, and prove which rows they have deleted.
 
-Every sentence of a docstring is checked by `outlive.testing.conformance.audit` on every backend.
+Every sentence of a docstring is checked by `outlive_conformance.suite.audit` on every backend.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ An append whose answer was lost may be repeated with the very same row, and is t
 however often that happens. So a store may do that by itself when its line is cut; it must not do so with a clear,
 because another process may have appended meanwhile. A clear that is repeated by its caller is another clear.
 
-Every sentence of a docstring is checked by `outlive.testing.conformance.checkpoints` on every backend.
+Every sentence of a docstring is checked by `outlive_conformance.suite.checkpoints` on every backend.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A store keeps journals, the run rows folded from them, an inbox, items, streams, blobs and workers. It knows nothing of
 workflows: it never runs one, never replays one and never reads a payload. Few verbs, each ONE transaction, each
-sentence of a docstring checked by `outlive.testing.conformance` on every backend.
+sentence of a docstring checked by `outlive_conformance.suite` on every backend.
 
 Why writing is safe
 -------------------

@@ -16,7 +16,7 @@ leaves is read first.
 
 What a user's transaction, or a start under way, is about to refer to was put before; it has `BLOB_GRACE` to do so.
 
-Every sentence of a docstring is checked by `outlive.testing.conformance.deleting` on every backend.
+Every sentence of a docstring is checked by `outlive_conformance.suite.deleting` on every backend.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ find or could read, and it wants the rows of a tree from one moment, because onl
 journal. Journals only grow, so a journal that is read later, up to the event with which it ended at that moment,
 belongs to those rows.
 
-Every sentence of a docstring is checked by `outlive.testing.conformance.examine` on every backend.
+Every sentence of a docstring is checked by `outlive_conformance.suite.examine` on every backend.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ A change of a schedule states the revision that it was made from, and brings the
 neither does. So a tick is started once, whatever number of workers wants to start it, and none that was paused
 meanwhile starts anything.
 
-Every sentence of a docstring is checked by `outlive.testing.conformance.schedules` on every backend.
+Every sentence of a docstring is checked by `outlive_conformance.suite.schedules` on every backend.
 """
 
 from __future__ import annotations

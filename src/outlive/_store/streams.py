@@ -14,7 +14,7 @@ whose number is not above that of the last one. An append of a step has a mark, 
 of one writer, and a store leaves out one whose mark is not above that of the last one by the same writer. So each may
 be repeated by a writer that never got its answer, and may arrive once more when that writer has gone on.
 
-Every sentence of a docstring is checked by `outlive.testing.conformance.streams` on every backend.
+Every sentence of a docstring is checked by `outlive_conformance.suite.streams` on every backend.
 """
 
 from __future__ import annotations

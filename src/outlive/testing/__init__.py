@@ -1,4 +1,4 @@
-"""The tools with which programs test their workflows, and the author of a store tests the store.
+"""The tools with which programs test their workflows.
 
     from outlive.testing import TestEngine, crash_everywhere, replay
 
