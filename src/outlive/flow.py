@@ -17,7 +17,7 @@ from typing import Any
 from outlive._define.flow.builder import Builder, Reference
 from outlive._define.flow.checking import parse_document
 from outlive._define.flow.document import Document
-from outlive._define.flow.flow import FlowWorkflow
+from outlive._define.flow.flow import FlowWorkflow, register_flow
 from outlive._define.flow.imported import Imported
 from outlive._define.flow.importing import import_document
 from outlive._define.flow.known import known_here
@@ -56,7 +56,7 @@ def load(path: str | PathLike[str]) -> FlowWorkflow:
 def parse(text: str | bytes, *, file: str = "") -> FlowWorkflow:
     """The flow in a text; see `load`. `file` is what its problems call it."""
     flow = FlowWorkflow(parse_document(text, file, known=known_here()), file=file)
-    flow.register()
+    register_flow(flow)
     return flow
 
 

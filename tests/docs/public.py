@@ -48,17 +48,12 @@ NOT_NAMESPACES = ("sync", "view")
 
 
 INSIDE = {
-    "DeployReport": ("add",),
-    "FlowWorkflow": ("plan_for", "register"),
-    "RemoteStep": ("spec",),
-    "Resource": ("check", "open", "wanted"),
-    "SkipClock": (
-        *("call_later", "monotonic", "new_id", "next_alarm_at", "nonce", "nonces_begin_after", "pulse", "random"),
-        *("reseed", "spawn"),
-    ),
+    # It takes the place of the clock of an engine (`_runtime.clock.Clock`): these are what an engine asks a clock.
+    "SkipClock": ("call_later", "monotonic", "new_id", "nonce", "pulse", "random", "reseed", "spawn"),
+    # It is middleware that Outlive knows (`RunTracer`): these tell it what happens to runs between their steps.
     "Tracing": ("ended", "pass_on", "taken_over"),
 }
-"""Members without an underscore that are for Outlive itself: the reference leaves them out, and each should get one."""
+"""Members without an underscore that are for Outlive itself, with the reason: the reference leaves them out."""
 
 
 def spaces() -> list[str]:

@@ -17,6 +17,7 @@ from outlive import flow
 from outlive._define.flow import settings
 from outlive._define.flow.built_in import NAMES, find_built_in
 from outlive._define.flow.checking import parse_document
+from outlive._define.flow.flow import plan_for
 from outlive._define.flow.known import Known, shape_of
 from outlive._define.flow.settings import HttpSettings, Settings
 from outlive.errors import RunFailedError
@@ -251,5 +252,5 @@ def test_a_start_cannot_send_a_secret_elsewhere(step: str, patch: dict[str, Any]
     made = canary_flow("canary_override", steps, [f"${{{{ steps.{each} }}}}" for each in steps])
 
     with pytest.raises(flow.FlowError, match="uses the secret token, so a start cannot change"):
-        made.plan_for({step: patch})
-    made.plan_for({"call": {"timeout": 5}, "other": {"with": {"url": "https://example.org"}}})
+        plan_for(made, {step: patch})
+    plan_for(made, {"call": {"timeout": 5}, "other": {"with": {"url": "https://example.org"}}})

@@ -13,6 +13,7 @@ from msgspec import inspect
 import outlive
 from outlive import flow
 from outlive._define.flow.document import FlowStep
+from outlive._define.flow.flow import register_flow
 from outlive._define.registry import Registry
 from outlive._model.bounds import Bounds
 from outlive._model.key import SCOPES
@@ -72,7 +73,7 @@ steps:
 output: "${{ steps.pay }}"
 """
 HELLO = flow.parse(PLAIN)
-HELLO.register()
+register_flow(HELLO)
 
 
 def overrides(field: str) -> dict[str, Any]:

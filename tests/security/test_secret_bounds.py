@@ -12,6 +12,7 @@ import pytest
 import outlive
 from outlive import flow
 from outlive._define.flow.addresses import fixed_vars
+from outlive._define.flow.flow import register_flow
 from outlive._define.flow.grants import place_of
 from outlive._define.flow.reach import parse_url
 from outlive._define.flow.settings import read
@@ -417,7 +418,7 @@ def two_versions(bank: Web) -> tuple[flow.FlowWorkflow, flow.FlowWorkflow]:
     }
     both = flow.parse(json.dumps(first)), flow.parse(json.dumps(later))
     for each in both:
-        each.register()
+        register_flow(each)
     return both
 
 
@@ -473,7 +474,7 @@ async def test_a_flow_gives_another_one_no_variable_that_is_fixed(use: str) -> N
     variables = {"bounds_token": {"secret": True}, "api": {"type": "string", "default": "http://127.0.0.1:9"}}
     charge = {"use": "http", "with": {"url": "${{ vars.api }}", "bearer": TOKEN}, "retry": {"attempts": 1}}
     plain = {"name": "bounds_inner", "vars": variables, "steps": {"charge": charge}, "output": "${{ steps.charge }}"}
-    flow.parse(json.dumps(plain)).register()
+    register_flow(flow.parse(json.dumps(plain)))
     async with serving(lambda _: answer(200)) as thief:
         given = {"name": "bounds_inner", "vars": {"api": "${{ input.text }}"}}
         refused = await failure_of(one_step(use, given, name=f"bounds_outer_{use}"), input={"text": thief.url()})

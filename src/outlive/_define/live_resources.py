@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
-from outlive._define.resources import Resource, Wanted
+from outlive._define.resources import Resource, Wanted, health_said, opened, wanted_by
 from outlive._tasks import own_task, within
 from outlive.errors import ArgumentTypeError, ResourceError
 from outlive.telemetry import log
@@ -43,7 +43,7 @@ class _Life:
 
     async def _live(self, resources: LiveResources) -> None:
         try:
-            async with self.resource.open(await resources.get(self.resource.wanted)) as value:
+            async with opened(self.resource, await resources.get(wanted_by(self.resource))) as value:
                 resources.began(self)
                 self.ready.set_result(value)
                 await self._is_over.wait()
@@ -159,7 +159,7 @@ class LiveResources:
 
 async def _check(life: _Life) -> str:
     try:
-        return await within(HEALTH_SECONDS, life.resource.check(life.ready.result()))
+        return await within(HEALTH_SECONDS, health_said(life.resource, life.ready.result()))
     except TimeoutError as error:
         return f"unhealthy: its check does not end: {error}"
 

@@ -60,11 +60,6 @@ class RemoteStep(Generic[I, T]):
         return self._spec.name.removeprefix(OF_REMOTE)
 
     @property
-    def spec(self) -> WorkflowSpec:
-        """The workflow of its tasks."""
-        return self._spec
-
-    @property
     def queue(self) -> str:
         """The name of the queue that its tasks wait in."""
         return str(self._spec.queue or DEFAULT)
@@ -144,6 +139,11 @@ class RemoteStep(Generic[I, T]):
 
     def __repr__(self) -> str:
         return f"<remote step {self.name} of queue {self.queue}>"
+
+
+def tasks_of(step: RemoteStep[Any, Any]) -> WorkflowSpec:
+    """The workflow of the tasks of a remote step."""
+    return step._spec
 
 
 def _delay(retry: Retry, attempt: int, error: BaseException, failure: Failure | None) -> float | None:

@@ -39,37 +39,47 @@ class Resource(Generic[T]):
     ) -> None:
         self.name = name
         self.setup = setup
-        self.wanted = wanted
-        """The resources that its set-up takes."""
+        self._wanted = wanted
         self.health = health
         self._teardown = teardown
 
     def __repr__(self) -> str:
         return f"<resource {self.name}>"
 
-    @contextlib.asynccontextmanager
-    async def open(self, wanted: Mapping[str, Any]) -> AsyncIterator[T]:
-        """Set it up; tear it down on leaving the block."""
-        made = self.setup(**wanted)
-        if isinstance(made, contextlib._AsyncGeneratorContextManager):
-            async with made as value:
-                yield value
-        elif isinstance(made, contextlib._GeneratorContextManager):
-            with made as value:
-                yield value
-        else:
-            value = await made if inspect.isawaitable(made) else made
-            yield value
-            if self._teardown is not None:
-                await call(self._teardown, value)
 
-    async def check(self, value: T) -> str:
-        """How it is, in words: "healthy", or what its `health` has to say."""
-        try:
-            said = None if self.health is None else await call(self.health, value)
-        except Exception as error:  # It is asked for just this.
-            return f"unhealthy: {type(error).__qualname__}: {error}"
-        return "healthy" if said in (None, True) else f"unhealthy: {said}"
+@contextlib.asynccontextmanager
+async def opened(resource: Resource[T], wanted: Mapping[str, Any]) -> AsyncIterator[T]:
+    """Set a resource up; tear it down on leaving the block.
+
+    Args:
+        wanted: the resources that its set-up takes, by the names of its parameters.
+    """
+    made = resource.setup(**wanted)
+    if isinstance(made, contextlib._AsyncGeneratorContextManager):
+        async with made as value:
+            yield value
+    elif isinstance(made, contextlib._GeneratorContextManager):
+        with made as value:
+            yield value
+    else:
+        value = await made if inspect.isawaitable(made) else made
+        yield value
+        if resource._teardown is not None:
+            await call(resource._teardown, value)
+
+
+def wanted_by(resource: Resource[Any]) -> Wanted | None:
+    """The resources that the set-up of a resource takes."""
+    return resource._wanted
+
+
+async def health_said(resource: Resource[T], value: T) -> str:
+    """How a resource is, in words: "healthy", or what its `health` has to say."""
+    try:
+        said = None if resource.health is None else await call(resource.health, value)
+    except Exception as error:  # It is asked for just this.
+        return f"unhealthy: {type(error).__qualname__}: {error}"
+    return "healthy" if said in (None, True) else f"unhealthy: {said}"
 
 
 class _ResourceDecorator(Protocol):

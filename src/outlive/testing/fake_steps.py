@@ -15,7 +15,7 @@ import msgspec
 from outlive._define.in_step import CURRENT_STEP, StepContext
 from outlive._define.middleware import Middleware, Next
 from outlive._define.registry import REGISTRY, Registry
-from outlive._define.remote import RemoteStep
+from outlive._define.remote import RemoteStep, tasks_of
 from outlive._define.run_step import run_step
 from outlive._define.step import Step
 from outlive._journal.plain import plain_json
@@ -77,7 +77,7 @@ def _task_of(step: RemoteStep[Any, Any], fake: Callable[..., Any]) -> WorkflowSp
                 raise TaskOutputError(step.name, terms.type, mismatch)
         return output
 
-    return msgspec.structs.replace(step.spec, fn=task)
+    return msgspec.structs.replace(tasks_of(step), fn=task)
 
 
 def _answering(fake: Callable[..., Any], where: str) -> Callable[[Any], Any]:

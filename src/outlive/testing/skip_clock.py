@@ -102,12 +102,6 @@ class SkipClock(SystemClock):
             heapq.heappush(self._alarms, (at, self._order, alarm))
         return alarm
 
-    def next_alarm_at(self) -> int | None:
-        """When the next alarm goes off."""
-        while self._alarms and self._alarms[0][2].callback is None:
-            heapq.heappop(self._alarms)
-        return self._alarms[0][0] if self._alarms else None
-
     def skip_to(self, at: int) -> None:
         """Move on to an instant; all alarms until then go off in order. The past is not a place to go."""
         self._now_at = max(self._now_at, at)
@@ -123,10 +117,18 @@ class SkipClock(SystemClock):
         self._nonces += 1
         return random.Random(f"nonce {self._nonces} of {self._seed}").getrandbits(63)
 
-    def nonces_begin_after(self, trees: int) -> None:
-        """Go on as if this many trees had been created: one that was lost with a crash gets its nonce again."""
-        self._nonces = trees
-
     def new_id(self) -> str:
         """An id that says when it was made, and that is made once by this clock."""
         return f"{self._now_at:014x}{self._ids.getrandbits(72):018x}"
+
+
+def next_alarm_at(clock: SkipClock) -> int | None:
+    """When the next alarm goes off."""
+    while clock._alarms and clock._alarms[0][2].callback is None:
+        heapq.heappop(clock._alarms)
+    return clock._alarms[0][0] if clock._alarms else None
+
+
+def begin_nonces_after(clock: SkipClock, trees: int) -> None:
+    """Go on as if this many trees had been created: one that was lost with a crash gets its nonce again."""
+    clock._nonces = trees

@@ -20,7 +20,7 @@ from typing import Any
 
 from outlive._runtime.clock import MICROSECONDS
 from outlive.errors import StandstillError
-from outlive.testing.skip_clock import SkipClock
+from outlive.testing.skip_clock import SkipClock, next_alarm_at
 
 QUIET_TURNS = 5
 """Turns of the event loop without a move: more than any chain of callbacks between two parts of an engine has."""
@@ -86,7 +86,7 @@ class Skipper:
 
     def next_at(self) -> int | None:
         """When something is due next, as far as is known here."""
-        instants = [self._clock.next_alarm_at(), *(member.wake_at for member in self._clock.members)]
+        instants = [next_alarm_at(self._clock), *(member.wake_at for member in self._clock.members)]
         return min((at for at in instants if at is not None), default=None)
 
     # -- Skipping on request ---------------------------------------------------------------------------------

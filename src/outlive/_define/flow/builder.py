@@ -15,7 +15,7 @@ from msgspec import UNSET
 
 from outlive._define.flow.checking import check, refuse
 from outlive._define.flow.document import Document, canonical
-from outlive._define.flow.flow import FlowWorkflow
+from outlive._define.flow.flow import FlowWorkflow, register_flow
 from outlive._define.flow.known import known_here
 from outlive._define.flow.positions import Positions
 from outlive._define.flow.reading import Reading
@@ -169,7 +169,7 @@ class Builder:
             FlowError: it cannot run; says everything that is wrong.
         """
         flow = FlowWorkflow(self.document(output=output))
-        flow.register()
+        register_flow(flow)
         return flow
 
 

@@ -85,25 +85,6 @@ class FlowWorkflow(Workflow[..., Any]):
         )
         super().__init__(spec, {})
 
-    def register(self) -> None:
-        """Let this process run it, and mean it by its name; its triggers count when a worker starts.
-
-        Raises:
-            FlowError: a trigger cannot work.
-        """
-        triggers = triggers_in(self.document)
-        try:
-            schedules = schedules_in(self.document)
-        except FlowInputError as error:
-            # A program that only starts or checks flows need not have the environment of the workers.
-            log.warning("this process does not declare the schedules of flow %s: %s", self.name, error)
-            schedules = []
-        warn_of_idle(self.document)
-        self._register({}, schedules)
-        REGISTRY.set_current(self.name, self.version)
-        if triggers:
-            REGISTRY.add_triggers(self.spec, triggers)
-
     def check(self) -> None:
         """See whether this process has what it uses, and can call that as the document says.
 
@@ -115,33 +96,11 @@ class FlowWorkflow(Workflow[..., Any]):
     def _check_startable(self) -> None:
         self.check()
 
-    def plan_for(self, overrides: Mapping[str, Any] | None, *, freely: bool = True) -> Plan:
-        """The plan of a run with these changes; unless they are made freely, they are data and no expressions.
-
-        Raises:
-            FlowError: they do not fit the document.
-        """
-        if not overrides:
-            return self._plan
-        key = msgspec.json.encode([freely, overrides], order="sorted")
-        plan = self._plans.get(key)
-        if plan is None:
-            try:
-                apart = () if freely else limits_of_starts(self.document, overrides)
-                plan = Plan(overridden(self.document, overrides, freely=freely), apart=apart)
-                self._plans[key] = plan
-            except ExpressionError as error:
-                path = ("overrides",)
-                raise FlowError([Problem(code="expression", message=str(error), path=path)]) from None
-            if len(self._plans) > PLANS_MAX:
-                self._plans.popitem(last=False)
-        return plan
-
     def _begin(self, given: Any, values: Any, overrides: Any, step: Any, may: Any) -> tuple[Plan, dict[str, Any]]:
         freely = may == MAY_ALL
         if overrides and not freely:
             refuse_code(self.document, overrides)
-        plan = self.plan_for(overrides, freely=freely)
+        plan = plan_for(self, overrides, freely=freely)
         plan.resolve()
         if step is not None:  # Its arguments have been rendered; all that it still resolves are secrets.
             return plan, {"vars": self._secrets, SECRETS: self._secrets}
@@ -161,6 +120,49 @@ class FlowWorkflow(Workflow[..., Any]):
 
     def __repr__(self) -> str:
         return f"<flow {self.spec.name} {self.hash}>"
+
+
+def register_flow(flow: FlowWorkflow) -> None:
+    """Let this process run it, and mean it by its name; its triggers count when a worker starts.
+
+    Raises:
+        FlowError: a trigger cannot work.
+    """
+    triggers = triggers_in(flow.document)
+    try:
+        schedules = schedules_in(flow.document)
+    except FlowInputError as error:
+        # A program that only starts or checks flows need not have the environment of the workers.
+        log.warning("this process does not declare the schedules of flow %s: %s", flow.name, error)
+        schedules = []
+    warn_of_idle(flow.document)
+    flow._register({}, schedules)
+    REGISTRY.set_current(flow.name, flow.version)
+    if triggers:
+        REGISTRY.add_triggers(flow.spec, triggers)
+
+
+def plan_for(flow: FlowWorkflow, overrides: Mapping[str, Any] | None, *, freely: bool = True) -> Plan:
+    """The plan of a run with these changes; unless they are made freely, they are data and no expressions.
+
+    Raises:
+        FlowError: they do not fit the document.
+    """
+    if not overrides:
+        return flow._plan
+    key = msgspec.json.encode([freely, overrides], order="sorted")
+    plan = flow._plans.get(key)
+    if plan is None:
+        try:
+            apart = () if freely else limits_of_starts(flow.document, overrides)
+            plan = Plan(overridden(flow.document, overrides, freely=freely), apart=apart)
+            flow._plans[key] = plan
+        except ExpressionError as error:
+            path = ("overrides",)
+            raise FlowError([Problem(code="expression", message=str(error), path=path)]) from None
+        if len(flow._plans) > PLANS_MAX:
+            flow._plans.popitem(last=False)
+    return plan
 
 
 class FlowSignature(Signature):
@@ -203,7 +205,7 @@ class FlowSignature(Signature):
             refuse_fixed(flow.document, own, flow.fixed)
             refuse_code(flow.document, overrides or {})
         if overrides:
-            flow.plan_for(overrides, freely=freely).resolve()
+            plan_for(flow, overrides, freely=freely).resolve()
         taken = given_input(flow.document, given["input"])
         values = vars_here(flow.document, own)
         named = {key: value for key, value in (("vars", values), ("overrides", overrides)) if value}

@@ -20,7 +20,7 @@ from outlive.testing.crash.journal import StepKey, all_runs
 from outlive.testing.crash.mortal import Death, MortalStore
 from outlive.testing.crash.report import Survivor
 from outlive.testing.engine import TestEngine
-from outlive.testing.skip_clock import SkipClock
+from outlive.testing.skip_clock import SkipClock, begin_nonces_after
 from outlive.testing.watched_store import WatchedStore
 
 STEP_SECONDS_MAX = 0.5
@@ -128,7 +128,7 @@ class Life:
 
     async def live(self, crashes: Sequence[str]) -> Ended | None:
         """Run to the end; None if it died on the way."""
-        self._clock.nonces_begin_after(len(await all_runs(self.store.inner, roots_only=True)))
+        begin_nonces_after(self._clock, len(await all_runs(self.store.inner, roots_only=True)))
         loop = asyncio.get_running_loop()
         older = asyncio.all_tasks(loop)
         script = loop.create_task(self._play(tuple(crashes)), name="outlive-life")

@@ -21,7 +21,7 @@ from outlive._model.remote import remote_step_of
 from outlive.engine import Engine
 from outlive.testing.deploy.processes import CHUNK, replay_in_processes
 from outlive.testing.deploy.replaying import Replayer, engine_in
-from outlive.testing.deploy.report import DeployReport
+from outlive.testing.deploy.report import DeployReport, add_findings
 from outlive.testing.deploy.source import SERVERS, Source
 from outlive.testing.deploy.verdict import Finding, Kind, Tree
 
@@ -110,7 +110,7 @@ class DeployCheck:
 
     def _take(self, trees: list[Tree], findings: list[Finding]) -> None:
         self._report.checked += len(trees)
-        self._report.add(findings)
+        add_findings(self._report, findings)
         self._progress(self._report.checked, self._total)
 
     async def _find_trees(self, source: Source) -> list[Tree]:
@@ -131,7 +131,7 @@ class DeployCheck:
     def _damaged(self, tree: Tree) -> None:
         finding = Finding(run_id=tree.id, kind=Kind.DAMAGED, definition=tree.definition, what=tree.reason)
         self._report.checked += 1
-        self._report.add([finding])
+        add_findings(self._report, [finding])
 
 
 class _Sample:

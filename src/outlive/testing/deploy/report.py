@@ -121,27 +121,6 @@ class DeployReport:
         """Whether every run that was looked at goes on, or is as it was before."""
         return not self.harmed
 
-    def add(self, findings: Iterable[Finding]) -> None:
-        """Add the findings about some runs, all findings about one run together."""
-        harmed: set[str] = set()
-        for finding in findings:
-            texts = (finding.journal, finding.code, finding.likeness or finding.what)
-            key = (finding.kind, finding.definition, *map(shape, texts))
-            group = self._groups.get(key)
-            if group is None:
-                group = self._groups[key] = Group(
-                    kind=finding.kind,
-                    definition=finding.definition,
-                    journal=finding.journal,
-                    code=finding.code,
-                    what=finding.what,
-                    examples=[],
-                )
-            group.add(finding)
-            if finding.kind.is_problem and not finding.is_known:
-                harmed.add(finding.run_id)
-        self.harmed += len(harmed)
-
     def __str__(self) -> str:
         looked = (
             f"{self.checked:,} of {self.open:,} open runs" if self.checked < self.open else f"{self.open:,} open runs"
@@ -165,6 +144,28 @@ class DeployReport:
             "seconds": round(self.seconds, 3),
             "groups": [{"is_problem": it.is_problem, **msgspec.to_builtins(it)} for it in self.groups],
         }
+
+
+def add_findings(report: DeployReport, findings: Iterable[Finding]) -> None:
+    """Add the findings about some runs, all findings about one run together."""
+    harmed: set[str] = set()
+    for finding in findings:
+        texts = (finding.journal, finding.code, finding.likeness or finding.what)
+        key = (finding.kind, finding.definition, *map(shape, texts))
+        group = report._groups.get(key)
+        if group is None:
+            group = report._groups[key] = Group(
+                kind=finding.kind,
+                definition=finding.definition,
+                journal=finding.journal,
+                code=finding.code,
+                what=finding.what,
+                examples=[],
+            )
+        group.add(finding)
+        if finding.kind.is_problem and not finding.is_known:
+            harmed.add(finding.run_id)
+    report.harmed += len(harmed)
 
 
 def shape(text: str) -> str:
