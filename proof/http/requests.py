@@ -236,7 +236,7 @@ WANTED: dict[str, Prepare] = {
     "queues.resume": _on_queue(),
     "schedules.set": _plain({**_ORDER, "every": 3600}, name="WORD"),
     "schedules.delete": _on_schedule(),
-    "schedules.pause": _on_schedule({"note": "because"}),
+    "schedules.pause": _on_schedule({"reason": "because"}),
     "schedules.resume": _on_schedule(),
     "schedules.trigger": _on_schedule({}),
     "schedules.backfill": _on_schedule({"start": "2026-01-01T00:00:00Z", "end": "2026-01-01T03:00:00Z"}),

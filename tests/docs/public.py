@@ -30,7 +30,7 @@ GIVEN = (
     *(
         "testing.CrashReport",
         "testing.DeployReport",
-        "testing.ReplayError",
+        "testing.HistoryMismatchError",
         "testing.SurvivalError",
         "testing.Survivor",
     ),

@@ -90,7 +90,7 @@ async def a_busy_store(site: Site) -> None:
     await engine.schedules.set("nightly", outlive.cron("0 3 * * *", tz="Europe/Berlin"), shop.dash_order)
     await (await engine.start_batch(shop.dash_even, range(6), id="numbers")).result()
     await engine.start(ticket, Case("a tyre"), id="ticket-1")
-    await engine.flows.apply(ORDER, by="ann", note="first")
+    await engine.flows.apply(ORDER, by="ann", reason="first")
     await engine.flows.save_draft(ORDER.replace("> 1000", "> 5000"), by="bob")
     await engine.flows.apply(ORDER.replace("name: order", "name: refunds"), by="ann")
     await engine.flows.disable("refunds", reason="the bank is closed")

@@ -23,7 +23,7 @@ LARGER = ORDER.replace("> 1000", "> 5000").replace("  notify:\n", "  # Tells the
 def publish(site: Site, *documents: str) -> None:
     """Publish them one after the other."""
     for number, document in enumerate(documents, 1):
-        site.do(site.engine.flows.apply(document, by="ann", note=f"round {number}"))
+        site.do(site.engine.flows.apply(document, by="ann", reason=f"round {number}"))
 
 
 def test_a_flow_is_written_published_and_rolled_back(show: Show, site: Site) -> None:

@@ -28,7 +28,7 @@ def test_a_schedule_is_paused_triggered_and_resumed(site: Site, show: Show) -> N
     expect(page.get_by_role("heading", name="Schedule digest")).to_be_visible()
 
     page.get_by_role("button", name="Pause").click()
-    page.get_by_label("note").fill("quarter end")
+    page.get_by_label("why").fill("quarter end")
     page.get_by_role("dialog").get_by_role("button", name="Pause").click()
     expect(page.get_by_text("quarter end")).to_be_visible()
     check_view(page, "schedule")

@@ -237,7 +237,7 @@ async def test_whole_store_goes_on_elsewhere(place: Place, elsewhere: Place) -> 
         await engine.pause(workflow="moved_child", by="ann", reason="stocktaking")
         await engine.start(moved_child, "c", id="paused")
         await engine.schedules.set("nightly", outlive.every(days=1), moved_by_limit)
-        await engine.schedules.pause("nightly", by="ann", note="stocktaking")
+        await engine.schedules.pause("nightly", by="ann", reason="stocktaking")
         await store_of(engine).append_audit([Action(actor="ann", verb="look")])
         audited = [row.hash for row in await store_of(engine).read_audit(limit=9)]
 

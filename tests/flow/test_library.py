@@ -53,7 +53,7 @@ async def lib_plain(number: int) -> int:
 async def test_stored_flow_is_run_by_workers_without_a_file(place: Place) -> None:
     """Applied and started by programs without a worker; a worker that was there before runs it. [FB-S11]"""
     async with place.engine(worker=False) as people, place.engine():
-        info = await people.flows.apply(GREETING, by="ann", note="first words")
+        info = await people.flows.apply(GREETING, by="ann", reason="first words")
         assert (1, 12, True) == (info.revision, len(info.hash), info.is_enabled)
         with pytest.raises(FlowNotFoundError, match="nothing before revision 1 to roll back to"):
             await people.flows.rollback("greeting")
@@ -64,7 +64,7 @@ async def test_stored_flow_is_run_by_workers_without_a_file(place: Place) -> Non
         assert again == info
         assert (await people.flows.get("greeting")).text.endswith("# A comment more.\n")
 
-        await people.flows.apply(POLITE, by="bob", note="more polite", expected=1)
+        await people.flows.apply(POLITE, by="bob", reason="more polite", expected=1)
         later = await people.flows.start("greeting", {"who": "Ann"})
         old = await people.flows.start("greeting", {"who": "Bob"}, revision=1)
         assert ["Good day, Ann!", "Hello, Bob!"] == [await in_time(each.result()) for each in (later, old)]
@@ -73,7 +73,7 @@ async def test_stored_flow_is_run_by_workers_without_a_file(place: Place) -> Non
             await people.flows.apply(GREETING, expected=1)
         back = await people.flows.rollback("greeting", by="ann")
         assert (3, info.hash) == (back.revision, back.hash)
-        said = [(each.number, each.by, each.note) for each in await people.flows.history("greeting")]
+        said = [(each.number, each.by, each.reason) for each in await people.flows.history("greeting")]
         assert [
             (3, "ann", "rolled back to revision 1"),
             (2, "bob", "more polite"),
@@ -225,13 +225,13 @@ async def test_draft_is_published_when_its_base_is_current() -> None:
         with pytest.raises(FlowError, match="say"):
             await flows.publish("greeting")
 
-        draft = (await flows.save_draft(GREETING, by="ann", note="better", expected=1)).draft
+        draft = (await flows.save_draft(GREETING, by="ann", reason="better", expected=1)).draft
         assert draft is not None
         assert (2, 0, "ann") == (draft.number, draft.base, draft.by)
         assert GREETING == (await flows.get("greeting", draft=True)).text
         published = await flows.publish("greeting")
         assert (1, None) == (published.revision, published.draft)
-        assert ["better"] == [each.note for each in await flows.history("greeting")]
+        assert ["better"] == [each.reason for each in await flows.history("greeting")]
 
         await flows.save_draft(POLITE, by="ann")
         await flows.apply(POLITE.replace("day", "evening"), by="bob")
@@ -253,7 +253,7 @@ async def test_deletion_respects_open_runs() -> None:
         with pytest.raises(FlowInUseError, match=r"has open runs \(open-1\)"):
             await engine.flows.delete("lib-waiting")
 
-        await engine.flows.delete("lib-waiting", force=True, by="ann", note="gone")
+        await engine.flows.delete("lib-waiting", force=True, by="ann", reason="gone")
         with pytest.raises(FlowNotFoundError):
             await engine.flows.start("lib-waiting")
         assert [] == await engine.flows.list()

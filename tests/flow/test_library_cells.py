@@ -6,13 +6,21 @@ import asyncio
 from collections.abc import AsyncIterator
 from functools import partial
 
+import msgspec
 import pytest
 
 from outlive._runtime.clock import SystemClock
 from outlive._store.contract import Store
 from outlive._store.memory import MemoryStore
 from outlive.client.flows.library import Library
-from outlive.client.flows.records import DOCUMENT_CELLS, INDEX_CELL, StoredDocument, hash_of
+from outlive.client.flows.records import (
+    DOCUMENT_CELLS,
+    INDEX_CELL,
+    StoredDocument,
+    StoredDraft,
+    StoredRevision,
+    hash_of,
+)
 from outlive.errors.flow import FlowDamagedError, FlowHashError, FlowNotFoundError, StaleFlowError
 from tests.engine.support import Place
 
@@ -37,7 +45,7 @@ def library(store: Store) -> Library:
 async def publish(library: Library, digits: str, expected: int | None = None, by: str = "") -> int:
     """Publish a document as flow `orders`; the number of the revision."""
     await library.put_document("orders", digits, StoredDocument(digits.encode(), f"# {digits}"))
-    return (await library.publish("orders", digits, by=by, note="", expected=expected)).revision
+    return (await library.publish("orders", digits, by=by, reason="", expected=expected)).revision
 
 
 async def history(library: Library) -> list[tuple[int, str]]:
@@ -73,14 +81,14 @@ async def test_stale_write_is_refused_with_both_revisions(library: Library) -> N
     assert (1, 2) == (stale.value.expected, stale.value.found)
     assert [(1, FIRST), (2, SECOND)] == await history(library)
 
-    saved = await library.save_draft("orders", FIRST, by="ann", note="", expected=0)
+    saved = await library.save_draft("orders", FIRST, by="ann", reason="", expected=0)
     assert saved.draft is not None
     assert (1, 2) == (saved.draft.number, saved.draft.base)
-    await library.save_draft("orders", THIRD, by="bob", note="", expected=1)
+    await library.save_draft("orders", THIRD, by="bob", reason="", expected=1)
     with pytest.raises(StaleFlowError, match="is at draft 2 by bob, and draft 1 was expected"):
-        await library.save_draft("orders", SECOND, by="ann", note="", expected=1)
+        await library.save_draft("orders", SECOND, by="ann", reason="", expected=1)
     with pytest.raises(StaleFlowError, match="draft 2, and draft 1 was expected"):
-        await library.publish("orders", FIRST, by="", note="", draft=1)
+        await library.publish("orders", FIRST, by="", reason="", draft=1)
 
 
 @pytest.mark.any_store
@@ -145,7 +153,7 @@ async def test_deleted_flow_keeps_its_numbers(library: Library) -> None:
     await publish(library, FIRST)
     await publish(library, SECOND)
 
-    await library.delete("orders", by="ann", note="not sold any more", expected=2, has_open_runs=False)
+    await library.delete("orders", by="ann", reason="not sold any more", expected=2, has_open_runs=False)
 
     with pytest.raises(FlowNotFoundError):
         await library.entry("orders")
@@ -182,3 +190,11 @@ async def test_damaged_cells_are_said_and_not_overwritten(library: Library, stor
     with pytest.raises(FlowDamagedError, match="it is not in the store"):
         await library.document("orders", THIRD)
     assert b'{"orders": 7}' == await store.read_cell(INDEX_CELL)
+
+
+def test_a_reason_that_was_stored_as_a_note_is_read() -> None:
+    """Rows of a store have the earlier name of the field, for ever."""
+    revision = msgspec.json.decode(b'{"number":1,"hash":"a","published_at":1,"note":"old"}', type=StoredRevision)
+    draft = msgspec.json.decode(b'{"number":1,"base":0,"hash":"a","saved_at":1,"note":"old"}', type=StoredDraft)
+
+    assert revision.reason == draft.reason == "old"

@@ -278,7 +278,7 @@ async def test_events_start_runs_once(api: Caller, engine: TestEngine) -> None:
 
 async def test_flows_are_published_from_drafts_and_started(api: Caller, engine: TestEngine) -> None:
     """A stale write is refused; a webhook of a flow is below /webhooks."""
-    draft = await api.post("/api/v1/flows/drafts", {"document": FLOW, "note": "first"})
+    draft = await api.post("/api/v1/flows/drafts", {"document": FLOW, "reason": "first"})
     published = await api.post("/api/v1/flows/api_flow/publish")
     stale = await api.post("/api/v1/flows", {"document": FLOW.replace("look", "see"), "expected": 7})
     second = await api.post("/api/v1/flows", {"document": FLOW.replace("look", "see"), "expected": 1})

@@ -354,7 +354,7 @@ async def test_queues_schedules_and_workflows_are_operated(remote: Remote) -> No
     daily = outlive.cron("0 6 * * 1-5", tz="Europe/Stockholm", overlap="allow", catch_up=3, exclude=holidays, jitter=5)
     made = await remote.schedules.set("digest", daily, tell_numbers)
     assert (made.workflow, made.is_paused, made.schedule) == ("tell_numbers", False, replace(daily, name="digest"))
-    await remote.schedules.pause("digest", note="rain")
+    await remote.schedules.pause("digest", reason="rain")
     assert (await remote.schedules.get("digest")).is_paused
     assert (await remote.schedules.trigger("digest", id="digest-now")).id == "digest-now"
     await remote.schedules.delete("digest")
@@ -373,7 +373,7 @@ async def test_queues_schedules_and_workflows_are_operated(remote: Remote) -> No
 async def test_the_library_of_flows_has_the_verbs_of_an_engine(remote: Remote) -> None:
     """With the values and errors of an engine; a document is checked before it is sent."""
     text = 'name: remote-flow\ninput: {n: integer}\nsteps: {look: {use: noop}}\noutput: "${{ input.n }}"\n'
-    first = await remote.flows.apply(text, note="first")
+    first = await remote.flows.apply(text, reason="first")
     assert (first.name, first.revision, first.current and first.current.by) == ("remote-flow", 1, "local")
     run = await remote.flows.start("remote-flow", {"n": 7}, id="flow-1", timeout=timedelta(minutes=1))
     assert await run.result(timeout=30) == 7

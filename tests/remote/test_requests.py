@@ -85,13 +85,13 @@ async def test_verb_sends_one_request(verb: Verb, operation: str, parts: dict[st
 async def test_runs_of_a_deleted_flow_are_purged_in_several_requests() -> None:
     """A flow that is deleted with its runs has these purged a thousand at a time until none is left."""
     asked = Asked(None, SimpleNamespace(deleted=1000), SimpleNamespace(deleted=3), SimpleNamespace(deleted=0))
-    await asked.remote.flows.delete("mail", runs=True, note="old")
+    await asked.remote.flows.delete("mail", runs=True, reason="old")
     kept = Asked()
     await kept.remote.flows.delete("mail")
 
     purge = ("bulk.purge", {"body": {"workflow": "mail", "older_than": 0, "limit": 1000}})
     assert asked.requests == [
-        ("flows.delete", {"query": {"force": False, "note": "old", "expected": None}, "name": "mail"}),
+        ("flows.delete", {"query": {"force": False, "reason": "old", "expected": None}, "name": "mail"}),
         *[purge] * 3,
     ]
     assert ["flows.delete"] == [name for name, _ in kept.requests]

@@ -95,7 +95,7 @@ async def store_with_one_of_each() -> AsyncIterator[TestEngine]:
             "shop", scope="operator", workflows=["values_refund", "values_mail"], tags={"team": "a"}
         )
         await engine.keys.create("machine", scope="worker", queues=["values-mail"], expires=3600)
-        await engine.flows.apply(FLOW, by="ann", note="first")
+        await engine.flows.apply(FLOW, by="ann", reason="first")
         await engine.flows.save_draft(FLOW.replace("true", "false"))
         await engine.events.add_sink("crm", "https://crm.example/hooks", types=["values.*"], secret="crm_key")
         yield engine

@@ -118,6 +118,15 @@ def test_every_other_verb_has_a_reason_in_the_tables(declared: type, ours: type)
     assert names_in(ours) - names_in(declared) == only.get(ours.__name__, set())
 
 
+@pytest.mark.parametrize(("declared", "ours"), CASES, ids=lambda it: it.__name__)
+def test_why_something_is_done_is_its_reason(declared: type, ours: type) -> None:
+    """One word in every verb; the `comment` of a decision is for the run."""
+    names = {name for name in names_in(declared) if inspect.isfunction(inspect.getattr_static(declared, name))}
+    taken = {it for name in names for it in inspect.signature(getattr(ours, name)).parameters}
+
+    assert taken.isdisjoint({"note", "why", "because"})
+
+
 def test_a_connection_has_every_namespace() -> None:
     """Each with a class of its own."""
     kinds = {space: made_of(Remote, space) for space, _ in spaces()}

@@ -23,7 +23,7 @@ async def test_a_paused_schedule_starts_nothing_until_it_is_resumed(world: World
     """A paused schedule starts nothing, even after its workers were started again, and does not catch up when it is
     resumed. [FB-R18]"""
     async with world.engine(schedules=True, registry=registry_with(tick_plain, HOURLY)) as engine:
-        await engine.schedules.pause("digest", by="ann", note="the feed is down")
+        await engine.schedules.pause("digest", by="ann", reason="the feed is down")
         await engine.schedules.pause("digest", by="bob")
         await engine.skip(hours=2)
     async with world.engine(schedules=True, registry=registry_with(tick_plain, HOURLY)) as engine:
@@ -211,7 +211,7 @@ async def test_sync_code_has_the_verbs_of_schedules() -> None:
     """The sync engine sets, pauses, lists and gets schedules."""
     with outlive.Engine("memory:", worker=WorkerOptions(tune=False)).sync as engine:
         engine.schedules.set("digest", outlive.every(hours=1), tick_plain)
-        engine.schedules.pause("digest", note="not now")
+        engine.schedules.pause("digest", reason="not now")
 
         assert ["digest"] == [info.name for info in engine.schedules.list()]
         assert engine.schedules.get("digest").is_paused

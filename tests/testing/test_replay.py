@@ -17,7 +17,7 @@ from outlive._journal.packing import Packer
 from outlive._model import Limits, Payload
 from outlive.errors import ConfigurationError, RunFailedError
 from outlive.errors.store import HistoryFormatError
-from outlive.testing import ReplayError, TestEngine, replay
+from outlive.testing import HistoryMismatchError, TestEngine, replay
 from outlive.testing.rerun import Rerun
 
 
@@ -104,7 +104,7 @@ def test_code_that_asks_for_something_else_is_reported(history: Path) -> None:
         await asyncio.sleep(1)
         return [what]
 
-    with pytest.raises(ReplayError) as caught:
+    with pytest.raises(HistoryMismatchError) as caught:
         replay(history, workflows=[changed(story, other)])
 
     text = str(caught.value)
@@ -140,7 +140,7 @@ def test_other_arguments_contradict_a_strict_workflow(history: Path) -> None:
 
     strict = changed(story, other)
     strict.spec = msgspec.structs.replace(strict.spec, strict_arguments=True)
-    with pytest.raises(ReplayError, match=r"\+ code:    replay\.fetch with other arguments"):
+    with pytest.raises(HistoryMismatchError, match=r"\+ code:    replay\.fetch with other arguments"):
         replay(history, workflows=[strict])
 
 
@@ -150,7 +150,7 @@ def test_code_that_ends_with_another_result_is_reported(history: Path) -> None:
     async def other(what: str) -> list[Any]:
         return [*await story.spec.fn(what), "more"]
 
-    with pytest.raises(ReplayError, match=r"ends otherwise[\s\S]*journal: succeeded: \[250000[\s\S]*'more'\]"):
+    with pytest.raises(HistoryMismatchError, match=r"ends otherwise[\s\S]*journal: succeeded: \[250000[\s\S]*'more'\]"):
         replay(history, workflows=[changed(story, other)])
 
 
@@ -161,7 +161,7 @@ def test_code_that_fails_instead_is_reported(history: Path) -> None:
         await story.spec.fn(what)
         raise ValueError("no")
 
-    with pytest.raises(ReplayError, match=r"code: +failed: 'ValueError: no'"):
+    with pytest.raises(HistoryMismatchError, match=r"code: +failed: 'ValueError: no'"):
         replay(history, workflows=[changed(story, other)])
 
 
@@ -177,7 +177,7 @@ async def test_another_failure_is_reported(tmp_path: Path) -> None:
         raise KeyError(await fetch("x"))
 
     assert replay(tmp_path / "broken.jsonl")
-    with pytest.raises(ReplayError, match="KeyError"):
+    with pytest.raises(HistoryMismatchError, match="KeyError"):
         replay(tmp_path / "broken.jsonl", workflows=[changed(broken, other)])
 
 
@@ -194,7 +194,7 @@ async def test_a_run_under_way_replays_and_code_that_ends_there_does_not(tmp_pat
         return []
 
     assert replay(tmp_path / "open.jsonl")
-    with pytest.raises(ReplayError, match="the code has ended"):
+    with pytest.raises(HistoryMismatchError, match="the code has ended"):
         replay(tmp_path / "open.jsonl", workflows=[changed(story, other)])
 
 
@@ -231,7 +231,7 @@ def test_a_missing_version_is_reported(history: Path) -> None:
     text = history.read_text("utf-8").replace('"version":1,', '"version":7,')
     history.write_text(resealed(text), "utf-8")
 
-    with pytest.raises(ReplayError, match=r"replay\.story@7"):
+    with pytest.raises(HistoryMismatchError, match=r"replay\.story@7"):
         replay(history)
 
 
@@ -256,7 +256,7 @@ def test_a_payload_that_cannot_be_read_is_reported(history: Path) -> None:
     text = history.read_text("utf-8").replace('"payload":{"v":"héllo\u2028\x85"}', '"payload":{"v":5}')
     history.write_text(resealed(text), "utf-8")
 
-    with pytest.raises(ReplayError, match="signal 'told' cannot be read as str"):
+    with pytest.raises(HistoryMismatchError, match="signal 'told' cannot be read as str"):
         replay(history)
 
 

@@ -41,7 +41,7 @@ export interface ApplyFlow {
   /** The text: YAML or JSON. */
   document: string;
   /** Why. */
-  note?: string;
+  reason?: string;
   /** The revision (of a draft, its number) that you have changed; 0 for a new one. Without, what is there is replaced. */
   expected?: number | null;
 }
@@ -493,7 +493,7 @@ export interface FlowDraft {
   /** When it was saved. */
   at: string;
   by: string;
-  note: string;
+  reason: string;
 }
 
 /** One published revision of a flow: which document, who published it, when, and why. */
@@ -505,7 +505,7 @@ export interface FlowRevision {
   /** When it was published. */
   at: string;
   by: string;
-  note: string;
+  reason: string;
   /** The earlier revision whose document this one has; 0 if it was not made by a rollback. */
   rolled_back_to: number;
 }
@@ -797,11 +797,6 @@ export interface OverviewView {
   queues: QueueSummary[];
 }
 
-/** Why it is paused. */
-export interface PauseSchedule {
-  note?: string;
-}
-
 /** A document of a flow that runs may be pinned to. */
 export interface PinnedDocument {
   name: string;
@@ -842,7 +837,7 @@ export interface ProblemView {
 
 /** Why a draft is published. */
 export interface PublishFlow {
-  note?: string;
+  reason?: string;
   expected?: number | null;
 }
 
@@ -1018,7 +1013,7 @@ export interface RevokeKey {
 export interface RollbackFlow {
   /** The one before the published one unless given. */
   to?: number | null;
-  note?: string;
+  reason?: string;
   expected?: number | null;
 }
 
@@ -1770,7 +1765,7 @@ export interface DeploysDocumentsQuery {
 export interface FlowsDeleteQuery {
   /** Delete it also while runs of it are open. */
   force?: boolean;
-  note?: string;
+  reason?: string;
   expected?: number;
 }
 
@@ -3057,7 +3052,7 @@ export class SchedulesOperations {
    *
    * Needs the scope `operator`.
    */
-  pause(name: string, body?: PauseSchedule, options?: RequestOptions): Promise<Done> {
+  pause(name: string, body?: Reasoned, options?: RequestOptions): Promise<Done> {
     return this.#to.json("POST", `/api/v1/schedules/${encodeURIComponent(name)}/pause`, { body, options });
   }
 

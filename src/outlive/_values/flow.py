@@ -17,7 +17,7 @@ class FlowRevision(msgspec.Struct, frozen=True, kw_only=True):
     at: datetime
     """When it was published."""
     by: str = ""
-    note: str = ""
+    reason: str = ""
     rolled_back_to: int = 0
     """The earlier revision whose document this one has; 0 if it was not made by a rollback."""
 
@@ -27,9 +27,8 @@ class FlowRevision(msgspec.Struct, frozen=True, kw_only=True):
         return int(self.hash, 16)
 
     def __repr__(self) -> str:
-        return (
-            f"<FlowRevision {self.number}: {self.hash}{self.by and f' by {self.by}'}{self.note and f': {self.note}'}>"
-        )
+        said = f"{self.hash}{self.by and f' by {self.by}'}{self.reason and f': {self.reason}'}"
+        return f"<FlowRevision {self.number}: {said}>"
 
 
 class FlowDraft(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,7 +42,7 @@ class FlowDraft(msgspec.Struct, frozen=True, kw_only=True):
     at: datetime
     """When it was saved."""
     by: str = ""
-    note: str = ""
+    reason: str = ""
 
     def __repr__(self) -> str:
         return f"<FlowDraft {self.number} of revision {self.base}: {self.hash}>"

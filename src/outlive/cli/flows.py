@@ -109,7 +109,7 @@ def apply(
     async def work(library: Flows) -> None:
         before = {info.name: info.revision for info in await library.list()}
         for read in texts:
-            info = await library.apply(read.text, by=by, note=reason, expected=expected)
+            info = await library.apply(read.text, by=by, reason=reason, expected=expected)
             found.append(info)
             if not as_json:
                 is_new = before.get(info.name) != info.revision
@@ -156,8 +156,8 @@ def history(*, name: str, url: str, as_json: bool) -> None:
     if as_json:
         print_json(found)
         return
-    rows = [[str(each.number), each.hash, _shown(each.at), each.by or "-", each.note or "-"] for each in found]
-    print_table(["revision", "hash", "at", "by", "note"], rows)
+    rows = [[str(each.number), each.hash, _shown(each.at), each.by or "-", each.reason or "-"] for each in found]
+    print_table(["revision", "hash", "at", "by", "reason"], rows)
 
 
 @flows.command()
@@ -170,7 +170,7 @@ def history(*, name: str, url: str, as_json: bool) -> None:
 @json_option
 def rollback(*, name: str, to: int | None, by: str, reason: str, expected: int | None, url: str, as_json: bool) -> None:
     """Publish the document of an earlier revision again, as a new revision."""
-    info = _ask(url, lambda library: library.rollback(name, to=to, by=by, note=reason, expected=expected))
+    info = _ask(url, lambda library: library.rollback(name, to=to, by=by, reason=reason, expected=expected))
     current = info.current
     assert current is not None
     of = f" with the document of revision {current.rolled_back_to}" if current.rolled_back_to else ""
@@ -208,7 +208,7 @@ def disable(*, name: str, by: str, reason: str, url: str, as_json: bool) -> None
 def draft(*, file: Path, by: str, reason: str, expected: int | None, url: str, as_json: bool) -> None:
     """Keep a document as the draft of its flow, without publishing it."""
     text = read_file(file, checks=False).text
-    info = _ask(url, lambda library: library.save_draft(text, by=by, note=reason, expected=expected), creates=True)
+    info = _ask(url, lambda library: library.save_draft(text, by=by, reason=reason, expected=expected), creates=True)
     assert info.draft is not None
     what = f"draft {info.draft.number} of revision {info.draft.base} is kept; publish it with `outlive flows publish`"
     _say(info, what, as_json=as_json)
@@ -227,7 +227,7 @@ def publish(
 ) -> None:
     """Check the draft of a flow and publish it; with --app, also what the steps of that program take."""
     load_apps(apps)
-    info = _ask(url, lambda library: library.publish(name, by=by, note=reason, expected=expected))
+    info = _ask(url, lambda library: library.publish(name, by=by, reason=reason, expected=expected))
     _say(info, f"revision {info.revision} is published ({info.hash})", as_json=as_json)
 
 
@@ -246,7 +246,7 @@ def delete(
     """Take a flow out of the library; its runs stay unless --runs is given."""
     _ask(
         url,
-        lambda library: library.delete(name, force=force, runs=runs, by=by, note=reason, expected=expected),
+        lambda library: library.delete(name, force=force, runs=runs, by=by, reason=reason, expected=expected),
     )
     say(f"flow {name} is deleted", {"name": name, "deleted": True}, as_json=as_json)
 

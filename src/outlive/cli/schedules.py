@@ -69,7 +69,7 @@ async def _list(url: str) -> list[ScheduleInfo]:
 @json_option
 def pause(*, name: str, by: str, reason: str, url: str, as_json: bool) -> None:
     """Let a schedule start nothing more."""
-    ask(url, lambda engine: engine.schedules.pause(name, by=by, note=reason))
+    ask(url, lambda engine: engine.schedules.pause(name, by=by, reason=reason))
     info = ask(url, lambda engine: engine.schedules.get(name))
     say(f"schedule {name} is paused", info, as_json=as_json)
 

@@ -105,7 +105,7 @@ class ScheduleVerbs(Protocol):
     ) -> ScheduleInfo:
         """See `Schedules`."""
 
-    async def pause(self, name: str, *, by: str = "", note: str = "") -> None:
+    async def pause(self, name: str, *, by: str = "", reason: str = "") -> None:
         """See `Schedules`."""
 
     async def resume(self, name: str) -> None:
@@ -155,7 +155,7 @@ class FlowVerbs(Protocol):
         document: str | Path | Document | FlowWorkflow,
         *,
         by: str = "",
-        note: str = "",
+        reason: str = "",
         expected: int | None = None,
     ) -> Flow:
         """See `Flows`."""
@@ -165,19 +165,19 @@ class FlowVerbs(Protocol):
         document: str | Path | Document | FlowWorkflow,
         *,
         by: str = "",
-        note: str = "",
+        reason: str = "",
         expected: int | None = None,
     ) -> Flow:
         """See `Flows`."""
 
-    async def publish(self, name: str, *, by: str = "", note: str = "", expected: int | None = None) -> Flow:
+    async def publish(self, name: str, *, by: str = "", reason: str = "", expected: int | None = None) -> Flow:
         """See `Flows`."""
 
     async def discard_draft(self, name: str) -> Flow:
         """See `Flows`."""
 
     async def rollback(
-        self, name: str, *, to: int | None = None, by: str = "", note: str = "", expected: int | None = None
+        self, name: str, *, to: int | None = None, by: str = "", reason: str = "", expected: int | None = None
     ) -> Flow:
         """See `Flows`."""
 
@@ -194,7 +194,7 @@ class FlowVerbs(Protocol):
         force: bool = False,
         runs: bool = False,
         by: str = "",
-        note: str = "",
+        reason: str = "",
         expected: int | None = None,
     ) -> None:
         """See `Flows`."""

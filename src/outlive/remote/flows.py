@@ -43,12 +43,12 @@ class RemoteFlows:
         document: str | Path | Document | FlowWorkflow,
         *,
         by: str = "",
-        note: str = "",
+        reason: str = "",
         expected: int | None = None,
     ) -> Flow:
         """See `Flows.apply`."""
         text = document_given("engine.flows.apply", document).text
-        body = only_given({"document": text, "note": note, "expected": expected})
+        body = only_given({"document": text, "reason": reason, "expected": expected})
         return await self._info("flows.apply", body=body)
 
     async def save_draft(
@@ -56,28 +56,28 @@ class RemoteFlows:
         document: str | Path | Document | FlowWorkflow,
         *,
         by: str = "",
-        note: str = "",
+        reason: str = "",
         expected: int | None = None,
     ) -> Flow:
         """See `Flows.save_draft`."""
         text = document_given("engine.flows.save_draft", document, checks=False).text
-        body = only_given({"document": text, "note": note, "expected": expected})
+        body = only_given({"document": text, "reason": reason, "expected": expected})
         return await self._info("flows.save_draft", body=body)
 
-    async def publish(self, name: str, *, by: str = "", note: str = "", expected: int | None = None) -> Flow:
+    async def publish(self, name: str, *, by: str = "", reason: str = "", expected: int | None = None) -> Flow:
         """See `Flows.publish`."""
         read_document((await self.get(name, draft=True)).text)
-        return await self._change("flows.publish", name, note=note, expected=expected)
+        return await self._change("flows.publish", name, reason=reason, expected=expected)
 
     async def discard_draft(self, name: str) -> Flow:
         """See `Flows.discard_draft`."""
         return await self._info("flows.discard_draft", name=name)
 
     async def rollback(
-        self, name: str, *, to: int | None = None, by: str = "", note: str = "", expected: int | None = None
+        self, name: str, *, to: int | None = None, by: str = "", reason: str = "", expected: int | None = None
     ) -> Flow:
         """See `Flows.rollback`."""
-        return await self._change("flows.rollback", name, to=to, note=note, expected=expected)
+        return await self._change("flows.rollback", name, to=to, reason=reason, expected=expected)
 
     async def enable(self, name: str) -> Flow:
         """See `Flows.enable`."""
@@ -94,11 +94,11 @@ class RemoteFlows:
         force: bool = False,
         runs: bool = False,
         by: str = "",
-        note: str = "",
+        reason: str = "",
         expected: int | None = None,
     ) -> None:
         """See `Flows.delete`. Ended runs go with `runs=True` a thousand in a request."""
-        query = {"force": force, "note": note, "expected": expected}
+        query = {"force": force, "reason": reason, "expected": expected}
         await self._connection.operate("flows.delete", query=query, name=name)
         purge = {"workflow": name, "older_than": 0, "limit": PURGE_AT_ONCE}
         while runs and (await self._connection.operate("bulk.purge", body=purge)).deleted:

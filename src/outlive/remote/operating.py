@@ -123,9 +123,9 @@ class RemoteSchedules:
         found: ScheduleInfo = await self._connection.operate("schedules.set", body=body, name=name)
         return found
 
-    async def pause(self, name: str, *, by: str = "", note: str = "") -> None:
+    async def pause(self, name: str, *, by: str = "", reason: str = "") -> None:
         """See `Schedules`."""
-        await self._connection.operate("schedules.pause", body={"note": note}, name=name)
+        await self._connection.operate("schedules.pause", body={"reason": reason}, name=name)
 
     async def resume(self, name: str) -> None:
         """See `Schedules`."""

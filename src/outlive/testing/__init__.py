@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from outlive.testing.deploy import DeployReport, check_deploy
     from outlive.testing.engine import TestEngine
     from outlive.testing.recording import RecordingObserver
-    from outlive.testing.replaying import ReplayError, replay
+    from outlive.testing.replaying import HistoryMismatchError, replay
     from outlive.testing.skip_clock import SkipClock
 
 __all__ = [
     "CrashReport",
     "DeployReport",
+    "HistoryMismatchError",
     "RecordingObserver",
-    "ReplayError",
     "SkipClock",
     "SurvivalError",
     "Survivor",
@@ -33,8 +33,8 @@ __all__ = [
 _HOMES = {
     "CrashReport": "crash",
     "DeployReport": "deploy",
+    "HistoryMismatchError": "replaying",
     "RecordingObserver": "recording",
-    "ReplayError": "replaying",
     "SkipClock": "skip_clock",
     "SurvivalError": "crash",
     "Survivor": "crash",

@@ -42,7 +42,7 @@ class Replayed(list[Path]):
         self.differences = differences
 
 
-class ReplayError(AssertionError):
+class HistoryMismatchError(AssertionError):
     """The code contradicts a history. `problems` has one text for each history that does not replay."""
 
     def __init__(self, problems: list[str], replayed: int) -> None:
@@ -70,7 +70,7 @@ def replay(
         codecs: the payload codecs of the engine that wrote them.
 
     Raises:
-        ReplayError: the code contradicts a history, ends otherwise, or is not there.
+        HistoryMismatchError: the code contradicts a history, ends otherwise, or is not there.
         HistoryFormatError: a file is not a history, or was changed.
     """
     resolve = _Definitions(workflows)
@@ -83,7 +83,7 @@ def replay(
         if problem:
             problems.append(problem)
     if problems:
-        raise ReplayError(problems, len(paths))
+        raise HistoryMismatchError(problems, len(paths))
     return Replayed(paths, differences)
 
 

@@ -136,7 +136,7 @@ class Library:
         digits: str,
         *,
         by: str,
-        note: str,
+        reason: str,
         expected: int | None = None,
         rolled_back_to: int = 0,
         draft: int = 0,
@@ -161,13 +161,15 @@ class Library:
             if before.current is not None and before.current.hash == digits:
                 return replace(before, draft=left)
             number = max(before.revision, before.last) + 1
-            new = StoredRevision(number, digits, now, by=by, note=note, rolled_back_to=rolled_back_to)
+            new = StoredRevision(number, digits, now, by=by, reason=reason, rolled_back_to=rolled_back_to)
             return FlowEntry(current=new, disabled=before.disabled, draft=left, brought=before.brought)
 
-        with doing("flow.rollback" if rolled_back_to else "flow.publish", name, note):
+        with doing("flow.rollback" if rolled_back_to else "flow.publish", name, reason):
             return await self._change(name, revise)
 
-    async def save_draft(self, name: str, digits: str, *, by: str, note: str, expected: int | None = None) -> FlowEntry:
+    async def save_draft(
+        self, name: str, digits: str, *, by: str, reason: str, expected: int | None = None
+    ) -> FlowEntry:
         """Keep a document as the draft of a flow.
 
         Raises:
@@ -181,9 +183,9 @@ class Library:
             if expected is not None and expected != number:
                 who = before.draft.by if before.draft else ""
                 raise StaleFlowError(name, expected, number, what="draft", by=who)
-            return replace(before, draft=StoredDraft(number + 1, base, digits, now, by=by, note=note), deleted=None)
+            return replace(before, draft=StoredDraft(number + 1, base, digits, now, by=by, reason=reason), deleted=None)
 
-        with doing("flow.draft", name, note):
+        with doing("flow.draft", name, reason):
             return await self._change(name, save)
 
     async def discard_draft(self, name: str) -> FlowEntry:
@@ -202,17 +204,17 @@ class Library:
         with doing("flow.enable" if enabled else "flow.disable", name, reason):
             return await self._change(name, change, creates=False)
 
-    async def delete(self, name: str, *, by: str, note: str, expected: int | None, has_open_runs: bool) -> None:
+    async def delete(self, name: str, *, by: str, reason: str, expected: int | None, has_open_runs: bool) -> None:
         """Take a flow out of the library."""
 
         def remove(before: FlowEntry, now: int) -> FlowEntry:
             check_expected(name, expected, before)
             last = max(before.revision, before.last)
             return FlowEntry(
-                deleted=Pause(now, by, note), last=last, has_open_runs=has_open_runs, brought=before.brought
+                deleted=Pause(now, by, reason), last=last, has_open_runs=has_open_runs, brought=before.brought
             )
 
-        with doing("flow.delete", name, note):
+        with doing("flow.delete", name, reason):
             await self._change(name, remove, creates=False)
 
     async def bring(self, name: str, digits: str) -> FlowEntry:

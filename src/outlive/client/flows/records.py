@@ -36,7 +36,8 @@ class StoredRevision(msgspec.Struct, frozen=True, omit_defaults=True):
     published_at: int
     """In microseconds since 1970."""
     by: str = ""
-    note: str = ""
+    reason: str = msgspec.field(default="", name="note")
+    """Its name in the store is `note`."""
     rolled_back_to: int = 0
     """The earlier revision whose document this one has; 0 if it was not made by a rollback."""
 
@@ -57,7 +58,7 @@ class StoredDraft(msgspec.Struct, frozen=True, omit_defaults=True):
     saved_at: int
     """In microseconds since 1970."""
     by: str = ""
-    note: str = ""
+    reason: str = msgspec.field(default="", name="note")
 
 
 class FlowEntry(msgspec.Struct, frozen=True, omit_defaults=True):

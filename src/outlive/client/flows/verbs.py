@@ -69,7 +69,7 @@ class Flows:
         document: str | Path | Document | FlowWorkflow,
         *,
         by: str = "",
-        note: str = "",
+        reason: str = "",
         expected: int | None = None,
     ) -> Flow:
         """Check a flow, keep it, and publish it as the next revision of its name; durable when this returns.
@@ -79,7 +79,7 @@ class Flows:
 
         Args:
             document: the text of a document, the path of its file, or a flow that was loaded or built.
-            by, note: who does that and why, for `history`.
+            by, reason: who does that and why, for `history`.
             expected: the revision that you have changed, 0 for a new flow; without, whatever is published is replaced.
 
         Raises:
@@ -89,32 +89,32 @@ class Flows:
         where = "engine.flows.apply"
         read = await self._beside(partial(_given, where, document))
         name, digits = read.document.name, read.hash
-        by, note = _said(where, by, note)
+        by, reason = _said(where, by, reason)
         expected = _number(where, "expected", expected)
         await self._library.put_document(name, digits, read.stored)
-        return _info(name, await self._library.publish(name, digits, by=by, note=note, expected=expected))
+        return _info(name, await self._library.publish(name, digits, by=by, reason=reason, expected=expected))
 
     async def rollback(
-        self, name: str, *, to: int | None = None, by: str = "", note: str = "", expected: int | None = None
+        self, name: str, *, to: int | None = None, by: str = "", reason: str = "", expected: int | None = None
     ) -> Flow:
         """Publish the document of an earlier revision again, as a new revision.
 
         Args:
             to: the number of that revision; the one before the published one unless given.
-            by, note, expected: as for `apply`.
+            by, reason, expected: as for `apply`.
 
         Raises:
             FlowNotFoundError, StaleFlowError.
         """
         where = "engine.flows.rollback"
-        name, (by, note) = _name(where, name), _said(where, by, note)
+        name, (by, reason) = _name(where, name), _said(where, by, reason)
         expected = _number(where, "expected", expected)
         if to is None:
             to = (await self._library.revision(name)).number - 1
         target = await self._library.revision(name, given.whole(where, "to", to, least=0))
-        said = note or f"rolled back to revision {target.number}"
+        said = reason or f"rolled back to revision {target.number}"
         entry = await self._library.publish(
-            name, target.hash, by=by, note=said, expected=expected, rolled_back_to=target.number
+            name, target.hash, by=by, reason=said, expected=expected, rolled_back_to=target.number
         )
         return _info(name, entry)
 
@@ -123,7 +123,7 @@ class Flows:
         document: str | Path | Document | FlowWorkflow,
         *,
         by: str = "",
-        note: str = "",
+        reason: str = "",
         expected: int | None = None,
     ) -> Flow:
         """Keep a document as the draft of its flow. Nothing runs it before it is published.
@@ -137,12 +137,12 @@ class Flows:
         where = "engine.flows.save_draft"
         read = await self._beside(partial(_given, where, document, checks=False))
         name, digits = read.document.name, read.hash
-        by, note = _said(where, by, note)
+        by, reason = _said(where, by, reason)
         expected = _number(where, "expected", expected)
         await self._library.put_document(name, digits, read.stored)
-        return _info(name, await self._library.save_draft(name, digits, by=by, note=note, expected=expected))
+        return _info(name, await self._library.save_draft(name, digits, by=by, reason=reason, expected=expected))
 
-    async def publish(self, name: str, *, by: str = "", note: str = "", expected: int | None = None) -> Flow:
+    async def publish(self, name: str, *, by: str = "", reason: str = "", expected: int | None = None) -> Flow:
         """Check the draft of a flow and publish it.
 
         Args:
@@ -153,7 +153,7 @@ class Flows:
             FlowError, StaleFlowError. FlowNotFoundError: there is no such flow, or it has no draft.
         """
         where = "engine.flows.publish"
-        name, (by, note) = _name(where, name), _said(where, by, note)
+        name, (by, reason) = _name(where, name), _said(where, by, reason)
         draft = (await self._library.entry(name)).draft
         if draft is None:
             raise FlowNotFoundError(name, lacks="draft")
@@ -161,7 +161,7 @@ class Flows:
         await self._beside(partial(_given, where, text))
         expected = draft.base if expected is None else _number(where, "expected", expected)
         entry = await self._library.publish(
-            name, draft.hash, by=by or draft.by, note=note or draft.note, expected=expected, draft=draft.number
+            name, draft.hash, by=by or draft.by, reason=reason or draft.reason, expected=expected, draft=draft.number
         )
         return _info(name, entry)
 
@@ -178,7 +178,7 @@ class Flows:
     async def disable(self, name: str, *, by: str = "", reason: str = "") -> Flow:
         """Let a flow start no more runs; its triggers rest. Runs under way go on."""
         where = "engine.flows.disable"
-        name, (by, reason) = _name(where, name), _said(where, by, reason, "reason")
+        name, (by, reason) = _name(where, name), _said(where, by, reason)
         return _info(name, await self._library.set_enabled(name, enabled=False, by=by, reason=reason))
 
     async def delete(
@@ -188,7 +188,7 @@ class Flows:
         force: bool = False,
         runs: bool = False,
         by: str = "",
-        note: str = "",
+        reason: str = "",
         expected: int | None = None,
     ) -> None:
         """Take a flow out of the library. Its runs stay, as they are pinned to their documents.
@@ -196,13 +196,13 @@ class Flows:
         Args:
             force: also while runs of it are open; they go on to their ends.
             runs: delete its ended runs as well, with everything of them, as `engine.purge` does.
-            by, note, expected: as for `apply`.
+            by, reason, expected: as for `apply`.
 
         Raises:
             FlowInUseError: runs of it are open. FlowNotFoundError, StaleFlowError.
         """
         where = "engine.flows.delete"
-        name, (by, note) = _name(where, name), _said(where, by, note)
+        name, (by, reason) = _name(where, name), _said(where, by, reason)
         given.flag(where, "force", force)
         given.flag(where, "runs", runs)
         expected = _number(where, "expected", expected)
@@ -212,7 +212,7 @@ class Flows:
         found = await store.list_runs(is_open, limit=RUNS_SHOWN_MAX)
         if found and not force:
             raise FlowInUseError(name, [run.id for run in found])
-        await self._library.delete(name, by=by, note=note, expected=expected, has_open_runs=bool(found))
+        await self._library.delete(name, by=by, reason=reason, expected=expected, has_open_runs=bool(found))
         while runs and (await self._client.purge(workflow=name, older_than=0, limit=PURGE_AT_ONCE)).deleted:
             pass
 
@@ -337,13 +337,15 @@ def _revision(it: StoredRevision) -> FlowRevision:
         hash=it.hash,
         at=instant_of(it.published_at),
         by=it.by,
-        note=it.note,
+        reason=it.reason,
         rolled_back_to=it.rolled_back_to,
     )
 
 
 def _draft(it: StoredDraft) -> FlowDraft:
-    return FlowDraft(number=it.number, base=it.base, hash=it.hash, at=instant_of(it.saved_at), by=it.by, note=it.note)
+    return FlowDraft(
+        number=it.number, base=it.base, hash=it.hash, at=instant_of(it.saved_at), by=it.by, reason=it.reason
+    )
 
 
 def disabled_text(disabled: Pause | None) -> str:
@@ -358,10 +360,10 @@ def _name(where: str, name: object) -> str:
     return given.text(where, "name", name, like="orders")
 
 
-def _said(where: str, by: object, note: object, what: str = "note") -> tuple[str, str]:
+def _said(where: str, by: object, reason: object) -> tuple[str, str]:
     return (
         given.text(where, "by", by, like="ann", least=0),
-        given.text(where, what, note, like="the bank asks for it", least=0),
+        given.text(where, "reason", reason, like="the bank asks for it", least=0),
     )
 
 

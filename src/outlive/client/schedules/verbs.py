@@ -128,19 +128,19 @@ class Schedules:
         stored = StoredSchedule(schedule=schedule, target=target, state=ScheduleState(cursor=now))
         return NewSchedule(stored, first_look(schedule.name, stored), [])
 
-    async def pause(self, name: str, *, by: str = "", note: str = "") -> None:
+    async def pause(self, name: str, *, by: str = "", reason: str = "") -> None:
         """Let a schedule start nothing more; durable when this returns, and no run of it starts after that.
 
         Args:
-            by, note: who does that and why, for people.
+            by, reason: who does that and why, for people.
         """
         where = "engine.schedules.pause"
         by = given.text(where, "by", by, like="ann", least=0)
-        note = given.text(where, "note", note, like="the feed is down", least=0, most=given.TEXT_CHARACTERS_MAX)
+        reason = given.text(where, "reason", reason, like="the feed is down", least=0, most=given.TEXT_CHARACTERS_MAX)
         now = self._access.store.now()
 
         def change(state: ScheduleState) -> ScheduleState:
-            return state if state.paused is not None else replace(state, paused=Pause(now, by, note))
+            return state if state.paused is not None else replace(state, paused=Pause(now, by, reason))
 
         await self._change_state(where, name, change)
 

@@ -36,7 +36,7 @@ class ApplyFlow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     document: DocumentText
     """The text: YAML or JSON."""
-    note: Text = ""
+    reason: Text = ""
     """Why."""
     expected: Revision = None
     """The revision (of a draft, its number) that you have changed; 0 for a new one. Without, what is there is
@@ -46,7 +46,7 @@ class ApplyFlow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 class PublishFlow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Why a draft is published."""
 
-    note: Text = ""
+    reason: Text = ""
     expected: Revision = None
 
 
@@ -55,7 +55,7 @@ class RollbackFlow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     to: Revision = None
     """The one before the published one unless given."""
-    note: Text = ""
+    reason: Text = ""
     expected: Revision = None
 
 
@@ -64,7 +64,7 @@ class DeleteFlowQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     force: bool = False
     """Delete it also while runs of it are open."""
-    note: Text = ""
+    reason: Text = ""
     expected: Revision = None
 
 
@@ -124,7 +124,7 @@ async def apply_flow(call: Call, body: ApplyFlow) -> Flow:
     """Check a document and publish it as the next revision of its name. The same content again changes nothing."""
     by = call.principal.name
     await call.beside(partial(_check_environment, call, body.document))
-    return await call.flows.apply(body.document, by=by, note=body.note, expected=body.expected)
+    return await call.flows.apply(body.document, by=by, reason=body.reason, expected=body.expected)
 
 
 @operation("flows.get", "GET", "/flows/{name}", scope="viewer", raises=MISSING)
@@ -169,7 +169,7 @@ async def save_draft(call: Call, body: ApplyFlow) -> Flow:
     """Keep a document as the draft of its flow. Nothing runs it before it is published."""
     by = call.principal.name
     await call.beside(partial(_check_environment, call, body.document))
-    return await call.flows.save_draft(body.document, by=by, note=body.note, expected=body.expected)
+    return await call.flows.save_draft(body.document, by=by, reason=body.reason, expected=body.expected)
 
 
 @operation("flows.publish", "POST", "/flows/{name}/publish", scope="admin", raises=CHANGES)
@@ -179,7 +179,7 @@ async def publish_flow(call: Call, name: Name, body: PublishFlow | None = None) 
     by = call.principal.name
     if await call.was_done(name):
         return await call.flows.info(name)
-    return await call.flows.publish(name, by=by, note=said.note, expected=said.expected)
+    return await call.flows.publish(name, by=by, reason=said.reason, expected=said.expected)
 
 
 @operation("flows.discard_draft", "DELETE", "/flows/{name}/draft", scope="admin", raises=MISSING)
@@ -195,7 +195,7 @@ async def rollback_flow(call: Call, name: Name, body: RollbackFlow | None = None
     by = call.principal.name
     if await call.was_done(name):
         return await call.flows.info(name)
-    return await call.flows.rollback(name, to=said.to, by=by, note=said.note, expected=said.expected)
+    return await call.flows.rollback(name, to=said.to, by=by, reason=said.reason, expected=said.expected)
 
 
 @operation("flows.enable", "POST", "/flows/{name}/enable", scope="admin", raises=MISSING)
@@ -216,7 +216,7 @@ async def delete_flow(call: Call, name: Name, query: DeleteFlowQuery) -> Done:
     """Take a flow out of the library. Its runs stay."""
     if not await call.was_done(name):
         by = call.principal.name
-        await call.flows.delete(name, force=query.force, by=by, note=query.note, expected=query.expected)
+        await call.flows.delete(name, force=query.force, by=by, reason=query.reason, expected=query.expected)
     return Done(name)
 
 

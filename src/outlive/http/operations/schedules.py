@@ -15,8 +15,8 @@ from outlive.errors.run import ScheduleNotFoundError, ScheduleOverlapError, Sche
 from outlive.http.operation import Call, operation
 from outlive.http.operations.runs import made_id
 from outlive.http.problem import Problem
-from outlive.http.wire.page import Done, Instant, Json, Limit, Name, RunId, Span, Text, seconds_of
-from outlive.http.wire.runs import Started
+from outlive.http.wire.page import Done, Instant, Json, Limit, Name, RunId, Span, seconds_of
+from outlive.http.wire.runs import Reasoned, Started
 
 MISSING = (ScheduleNotFoundError,)
 
@@ -62,12 +62,6 @@ class SetSchedule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """The key of its runs, in the queue of the workflow."""
     priority: int | None = None
     """The priority of its runs, in the queue of the workflow."""
-
-
-class PauseSchedule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Why it is paused."""
-
-    note: Text = ""
 
 
 class TriggerSchedule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -128,10 +122,10 @@ async def delete_schedule(call: Call, name: Name) -> Done:
 
 
 @operation("schedules.pause", "POST", "/schedules/{name}/pause", scope="operator", raises=MISSING)
-async def pause_schedule(call: Call, name: Name, body: PauseSchedule | None = None) -> Done:
+async def pause_schedule(call: Call, name: Name, body: Reasoned | None = None) -> Done:
     """Let a schedule start nothing more."""
     if not await call.was_done(name):
-        await call.engine.schedules.pause(name, by=call.principal.name, note=(body or PauseSchedule()).note)
+        await call.engine.schedules.pause(name, by=call.principal.name, reason=(body or Reasoned()).reason)
     return Done(name)
 
 

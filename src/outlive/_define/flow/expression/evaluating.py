@@ -39,8 +39,8 @@ from outlive._define.flow.expression.syntax import (
 )
 from outlive._define.flow.expression.values import (
     ITEMS_PER_FUEL,
+    ExpressionLimitError,
     Frame,
-    LimitError,
     MissingError,
     equal,
     is_number,
@@ -300,7 +300,7 @@ def _logic(codes: list[Code], offset: int, *, decided_by: bool, sign: str) -> Co
         for code in codes:
             try:
                 value: object = code(frame)
-            except LimitError:
+            except ExpressionLimitError:
                 raise
             except ExpressionError as error:
                 failure = failure or error
@@ -510,7 +510,7 @@ def _any(frame: Frame, items: list[Any], body: Body, *, decided_by: bool, kind: 
         try:
             if _truth(body(item), kind) is decided_by:
                 return decided_by
-        except LimitError:
+        except ExpressionLimitError:
             raise
         except ExpressionError as error:
             failure = failure or error

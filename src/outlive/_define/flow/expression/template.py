@@ -20,8 +20,8 @@ from outlive._define.flow.expression.stepflow import FORMS, reference
 from outlive._define.flow.expression.tokens import SOURCE_CHARACTERS_MAX, read_tokens
 from outlive._define.flow.expression.types import ANY, LIST, MAP, NULL, STRING, Type, join, type_of_value
 from outlive._define.flow.expression.values import (
+    ExpressionLimitError,
     Frame,
-    LimitError,
     MissingError,
     json_of,
     refuse_length,
@@ -364,7 +364,7 @@ def _coalesce(parts: list[_Part]) -> _Part:
         for each in parts:
             try:
                 value = each.render(scope)
-            except LimitError:
+            except ExpressionLimitError:
                 raise
             except MissingError:
                 continue

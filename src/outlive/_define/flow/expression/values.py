@@ -42,7 +42,7 @@ class MissingError(ExpressionError):
     """A field, an element or a name that is not there; `has` and `coalesce` catch exactly this."""
 
 
-class LimitError(ExpressionError):
+class ExpressionLimitError(ExpressionError):
     """An evaluation that took too many steps or made too much; nothing in an expression can catch it."""
 
 
@@ -60,11 +60,11 @@ class Frame:
         """Use up steps.
 
         Raises:
-            LimitError: there are not so many left.
+            ExpressionLimitError: there are not so many left.
         """
         self.fuel -= steps
         if self.fuel < 0:
-            raise LimitError(
+            raise ExpressionLimitError(
                 f"it takes more than {FUEL:,} steps",
                 suggestion="move the work into a step, or over the elements of a list with `use: map`",
             )
@@ -87,7 +87,7 @@ class Frame:
 def refuse_length(characters: int) -> None:
     """Refuse to make a text that is too large, before it is made."""
     if characters > OUTPUT_MAX:
-        raise LimitError(f"it makes a text of {characters:,} characters and {OUTPUT_MAX:,} are allowed")
+        raise ExpressionLimitError(f"it makes a text of {characters:,} characters and {OUTPUT_MAX:,} are allowed")
 
 
 def type_name(value: Any) -> str:
@@ -124,7 +124,7 @@ def equal(frame: Frame, left: Any, right: Any, depth: int = 0) -> bool:
         if len(left) != len(right):
             return False
         if depth >= DATA_DEPTH_MAX:
-            raise LimitError(f"it compares data that is nested more than {DATA_DEPTH_MAX} deep")
+            raise ExpressionLimitError(f"it compares data that is nested more than {DATA_DEPTH_MAX} deep")
         frame.items(len(left) + ITEMS_PER_FUEL)
         if kind is list:
             return all(equal(frame, a, b, depth + 1) for a, b in zip(left, right, strict=True))
@@ -164,7 +164,7 @@ def key_of(frame: Frame, value: Any, depth: int = 0) -> Any:
         return ("string", value)
     if kind is dict or kind is list:
         if depth >= DATA_DEPTH_MAX:
-            raise LimitError(f"it compares data that is nested more than {DATA_DEPTH_MAX} deep")
+            raise ExpressionLimitError(f"it compares data that is nested more than {DATA_DEPTH_MAX} deep")
         frame.items(len(value) + ITEMS_PER_FUEL)
         if kind is list:
             return ("list", *[key_of(frame, item, depth + 1) for item in value])
@@ -216,7 +216,7 @@ def _write_json(frame: Frame, value: Any, parts: list[str], depth: int) -> None:
         parts.append(repr(value))
     elif kind is list or kind is dict:
         if depth >= DATA_DEPTH_MAX:
-            raise LimitError(f"it writes data that is nested more than {DATA_DEPTH_MAX} deep")
+            raise ExpressionLimitError(f"it writes data that is nested more than {DATA_DEPTH_MAX} deep")
         frame.items(len(value) + ITEMS_PER_FUEL)
         parts.append("[" if kind is list else "{")
         for number, item in enumerate(value if kind is list else sorted(value)):
@@ -244,7 +244,7 @@ def refuse_size(value: Any) -> None:
             # Counted before they are looked at: a list of a million numbers is too much without a look at each.
             total += 2 + BYTES_PER_VALUE * len(item)
             if depth > DATA_DEPTH_MAX:
-                raise LimitError(f"it makes data that is nested more than {DATA_DEPTH_MAX} deep")
+                raise ExpressionLimitError(f"it makes data that is nested more than {DATA_DEPTH_MAX} deep")
             if total <= OUTPUT_MAX:
                 if kind is dict:
                     total += sum(len(key) for key in item if type(key) is str)
@@ -253,4 +253,4 @@ def refuse_size(value: Any) -> None:
         elif kind not in _NAMES:
             raise ExpressionError(f"it makes {type_name(item)}")
         if total > OUTPUT_MAX:
-            raise LimitError(f"it makes more than {OUTPUT_MAX:,} bytes")
+            raise ExpressionLimitError(f"it makes more than {OUTPUT_MAX:,} bytes")

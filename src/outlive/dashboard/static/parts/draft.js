@@ -46,9 +46,9 @@ function Written({ name, info, reload, saved }) {
   const number = info?.draft?.number ?? 0;
   const isStale = number !== saved.value.number && !isDirty;
   useEffect(() => { if (isStale && name) get(at`/flows/${name}/document`, { draft: number > 0 }).then((it) => { saved.value = { text: it.text, number }; text.value = it.text; }, () => {}); }, [number]);
-  const save = async (note = '') => {
+  const save = async (reason = '') => {
     const document = text.value;
-    const found = await post('/flows/drafts', { document, note, expected: saved.value.number });
+    const found = await post('/flows/drafts', { document, reason, expected: saved.value.number });
     saved.value = { text: document, number: found.draft.number };
     await reload?.();
     return found;
@@ -80,10 +80,10 @@ function Written({ name, info, reload, saved }) {
 }
 
 function PublishDialog({ name, close, before, info, text }) {
-  const note = useSignal('');
+  const reason = useSignal('');
   const act = async () => {
     await before();
-    const found = await post(at`/flows/${name}/publish`, { note: note.value });
+    const found = await post(at`/flows/${name}/publish`, { reason: reason.value });
     go(at`/flows/${name}`, { tab: 'document' });
     return found;
   };
@@ -91,6 +91,6 @@ function PublishDialog({ name, close, before, info, text }) {
   return html`<${ActionDialog} wide title=${`Publish ${name}`} verb="Publish" act=${act} close=${close} done=${(it) => `Revision ${it.current.number} of ${name} is published.`}>
     <p>Runs that are started from now on get this document. Runs under way go on with their own.</p>
     ${published && html`<${Compare} left=${{ label: `revision ${published.revision}`, text: published.text }} right=${{ label: 'draft', text }} />`}
-    <${Field} label="why"><input name="note" value=${note.value} onInput=${(event) => { note.value = event.target.value; }} /></${Field}>
+    <${Field} label="why"><input name="reason" value=${reason.value} onInput=${(event) => { reason.value = event.target.value; }} /></${Field}>
   </${ActionDialog}>`;
 }

@@ -32,7 +32,7 @@ export default function Flow({ name }) {
   const disable = () => { dialog.value = html`<${DisableDialog} name=${name} close=${close} />`; };
   const facts = [
     current && ['revision', current.number], current && ['published', html`<${Time} at=${current.at} />${current.by && ` by ${current.by}`}`],
-    current && ['hash', html`<span class="mono">${current.hash}</span>`], current?.note && ['note', current.note],
+    current && ['hash', html`<span class="mono">${current.hash}</span>`], current?.reason && ['reason', current.reason],
     info.draft && ['draft', html`<a href=${href(at`/flows/${name}`, { tab: 'draft' })}><${Time} at=${info.draft.at} />${info.draft.by && ` by ${info.draft.by}`}</a>`],
   ].filter(Boolean);
   return html`<${Head} title=${name} beside=${html`<${Status} of=${!current ? 'not published' : info.is_enabled ? 'enabled' : 'disabled'} kind=${!current ? 'wait' : info.is_enabled ? 'ok' : 'park'} />`} facts=${facts}>
@@ -84,7 +84,7 @@ function Versions({ name, revisions, current, open, close }) {
     { name: 'at', label: 'published', value: (it) => it.at, cell: (it) => html`<${Time} at=${it.at} />` },
     { name: 'by', value: (it) => it.by },
     { name: 'hash', wide: true, value: (it) => it.hash, cell: (it) => html`<span class="mono">${it.hash}</span>` },
-    { name: 'note', grow: true, wide: true, value: (it) => it.note },
+    { name: 'reason', grow: true, wide: true, value: (it) => it.reason },
     { name: 'do', label: 'again', cell: (it) => it.number !== current?.number && can('flows.rollback') && html`<button class="quiet" onClick=${() => open(html`<${RollbackDialog} name=${name} to=${it} current=${current} close=${close} />`)}>Roll back…</button>` },
   ];
   const pick = (label, value, set) => html`<label>${label} <select value=${String(value)} onChange=${(event) => set(event.target.value)}>${revisions.map((it) => html`<option key=${it.number} value=${it.number}>revision ${it.number}</option>`)}</select></label>`;
@@ -102,12 +102,12 @@ function Between({ name, left, right }) {
 }
 
 function RollbackDialog({ name, to, current, close }) {
-  const note = useSignal('');
-  const act = () => post(at`/flows/${name}/rollback`, { to: to.number, note: note.value, expected: current.number });
+  const reason = useSignal('');
+  const act = () => post(at`/flows/${name}/rollback`, { to: to.number, reason: reason.value, expected: current.number });
   return html`<${ActionDialog} wide title=${`Roll ${name} back to revision ${to.number}`} verb="Roll back" act=${act} close=${close} done=${(it) => `Revision ${it.current.number} of ${name} is that of revision ${to.number}.`}>
     <p>The document of revision ${to.number} is published again, as a new revision. Runs under way go on with their own.</p>
     <${Between} name=${name} left=${current.number} right=${to.number} />
-    <${Field} label="why"><input name="note" value=${note.value} onInput=${(event) => { note.value = event.target.value; }} /></${Field}>
+    <${Field} label="why"><input name="reason" value=${reason.value} onInput=${(event) => { reason.value = event.target.value; }} /></${Field}>
   </${ActionDialog}>`;
 }
 

@@ -17,7 +17,7 @@ const COLUMNS = [
   { name: 'published', value: (it) => it.current?.at, cell: (it) => html`<${Time} at=${it.current?.at} empty="not yet" />` },
   { name: 'by', wide: true, value: (it) => it.current?.by ?? '' },
   { name: 'draft', value: (it) => it.draft?.number ?? '', cell: (it) => it.draft && html`<a href=${href(at`/flows/${it.name}`, { tab: 'draft' })}><${Status} of="draft" kind="wait" /></a>` },
-  { name: 'note', grow: true, wide: true, value: (it) => it.why_disabled || it.current?.note || it.draft?.note || '' },
+  { name: 'reason', grow: true, wide: true, value: (it) => it.why_disabled || it.current?.reason || it.draft?.reason || '' },
 ];
 
 export default function Flows() {

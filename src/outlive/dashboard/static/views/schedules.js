@@ -114,10 +114,10 @@ function One({ name }) {
 }
 
 function Pause({ name, close, after }) {
-  const note = useSignal('');
-  return html`<${ActionDialog} title=${`Pause ${name}`} verb="Pause" close=${close} act=${async () => after(await post(at`/schedules/${name}/pause`, { note: note.value }))} done="Paused.">
+  const reason = useSignal('');
+  return html`<${ActionDialog} title=${`Pause ${name}`} verb="Pause" close=${close} act=${async () => after(await post(at`/schedules/${name}/pause`, { reason: reason.value }))} done="Paused.">
     <p>It starts nothing more until it is resumed. Runs that it has started go on.</p>
-    <${Field} label="note" hint="shown to those who look at it"><input maxlength="500" value=${note.value} onInput=${(event) => { note.value = event.target.value; }} autofocus /></${Field}>
+    <${Field} label="why" hint="shown to those who look at it"><input maxlength="500" value=${reason.value} onInput=${(event) => { reason.value = event.target.value; }} autofocus /></${Field}>
   </${ActionDialog}>`;
 }
 

@@ -17,8 +17,8 @@ from outlive._define.flow.expression.tokens import INT_MAX, INT_MIN
 from outlive._define.flow.expression.types import ANY, BOOL, NUMBER, STRING
 from outlive._define.flow.expression.values import (
     DATA_DEPTH_MAX,
+    ExpressionLimitError,
     Frame,
-    LimitError,
     is_number,
     json_of,
     refuse_length,
@@ -138,7 +138,7 @@ def _refuse_depth(text: str) -> None:
         elif letter in "[{":
             depth += 1
             if depth > DATA_DEPTH_MAX:
-                raise LimitError(f"it reads data that is nested more than {DATA_DEPTH_MAX} deep")
+                raise ExpressionLimitError(f"it reads data that is nested more than {DATA_DEPTH_MAX} deep")
         elif letter in "]}":
             depth -= 1
 
