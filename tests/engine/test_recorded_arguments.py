@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import Any
+from zlib import crc32
 
 import msgspec
 import pytest
@@ -14,8 +17,9 @@ from outlive._journal.recorded import READ_BYTES_MAX, RECORDED_BYTES_MAX, record
 from outlive._journal.redaction import Redaction
 from outlive.cli.runs_show import event_line
 from outlive.codecs import Encryption
-from tests.engine.inside import journal_of
-from tests.engine.support import Place, in_time, stage, waits
+from tests.engine.inside import journal_of, store_of
+from tests.engine.support import Place, hold, in_time, stage, waits
+from tests.engine.test_under_way import cells_of, reported
 
 pytestmark = pytest.mark.any_store
 NOTHING_HIDDEN = Redaction()
@@ -44,6 +48,53 @@ async def converse_recorded_twice() -> int:
     await outlive.wait_for_signal("more")
     await ask_recorded([{"role": "user", "content": "more"}] * 2, api_key="hunter2")
     return first
+
+
+class Unseen:
+    """A value of a framework that has no form for people."""
+
+
+@dataclass
+class Message:
+    """A message of a framework."""
+
+    text: str
+    parts: list[Any]
+    note: str | None = None
+    key: str = field(default="hunter2", repr=False)
+
+
+@outlive.workflow
+async def call_closure(turns: int = 1, fails: int = 0) -> int:
+    """Calls a function that has its arguments in a closure, and shows them."""
+    messages: list[Message] = []
+
+    async def ask() -> int:
+        stage.call("ask")
+        if fails:
+            raise ConnectionError("no answer")
+        return len(messages)
+
+    def show() -> dict[str, Any]:
+        stage.call("show")
+        if stage.values.get("raises"):
+            raise RuntimeError("the message was changed on another thread")
+        return {"messages": messages, "api_key": "hunter2"}
+
+    for _ in range(turns):
+        messages.append(Message("hello", ["x" * 100, b"1234", Unseen()]))
+        with suppress(ConnectionError):
+            await outlive.run_step(ask, name="ask", raises=(ConnectionError,), shown=show)
+    await outlive.wait_for_signal("more")
+    return len(messages)
+
+
+@outlive.workflow
+async def hold_closure() -> None:
+    """Shows a long conversation while it is under way."""
+    await outlive.run_step(
+        lambda: hold.fn("closure"), name="hold", shown=lambda: {"card": "47-11", "turns": [{"text": "x" * 200}] * 1_000}
+    )
 
 
 async def arguments_in(run: Any) -> list[Any]:
@@ -117,6 +168,68 @@ async def test_a_replay_does_not_read_them(place: Place) -> None:
         await engine.signal("c-1", "more")
         assert await in_time(engine.get("c-1").result()) == 4
         assert len(await arguments_in(engine.get("c-1"))) == 3
+
+
+async def test_a_closure_shows_its_arguments(place: Place) -> None:
+    """They are recorded with a success and with a failure: the fields that say something, without what is redacted."""
+    message = {"text": "hello", "parts": ["x" * 100, "[4 bytes]", "[Unseen]"]}
+    async with place.engine(record_arguments=True, redact=["api_key"]) as engine:
+        for fails in (0, 1):
+            run = await engine.start(call_closure, 2, fails)
+            await waits(run)
+            shown = await arguments_in(run)
+            assert [{"messages": [message] * many, "api_key": "[redacted]"} for many in (1, 2)] == shown
+
+
+async def test_no_replay_asks_for_what_a_closure_shows(place: Place) -> None:
+    """Nobody asks for it where nothing is recorded or looked at, and a replay does not either."""
+    async with place.engine(record_arguments=True) as engine:
+        await waits(await engine.start(call_closure, id="c-1"))
+    assert 1 == stage.count("show")
+    async with place.engine(record_arguments=True) as engine:
+        await engine.signal("c-1", "more")
+        await in_time(engine.get("c-1").result())
+        assert ["ask", "show"] == stage.calls
+    async with place.engine() as engine:
+        await waits(await engine.start(call_closure, id="c-2"))
+    assert 1 == stage.count("show")
+
+
+async def test_what_a_closure_shows_is_not_part_of_its_identity(place: Place) -> None:
+    """The digest in the journal is that of a call without arguments."""
+    async with place.engine(record_arguments=True) as engine:
+        run = await engine.start(call_closure, id="c-1")
+        await waits(run)
+        (event,) = [each for each in await journal_of(run) if isinstance(each, journal.StepSucceeded)]
+        assert crc32(b"[]") == event.digest
+
+
+async def test_a_closure_that_cannot_show_its_arguments_succeeds(place: Place) -> None:
+    """An exception in the function that shows them leaves them out, and changes nothing else."""
+    stage.values["raises"] = True
+    async with place.engine(record_arguments=True) as engine:
+        run = await engine.start(call_closure)
+        await waits(run)
+        assert [] == await arguments_in(run)
+        assert ["ask", "show"] == stage.calls
+
+
+@pytest.mark.every_store
+async def test_a_closure_under_way_shows_its_arguments_to_other_processes(place: Place) -> None:
+    """A long conversation is cut for the report of the worker, and nothing redacted is in it."""
+    async with place.engine(redact=["card"]) as engine, place.engine(worker=False, redact=["card"]) as other:
+        run = await engine.start(hold_closure)
+        await stage.gate("closure").reached()
+        (step,) = await run.steps(arguments=True)
+        assert len(msgspec.json.encode(step.arguments)) <= RECORDED_BYTES_MAX
+        await reported(engine, place)
+        (seen,) = await other.get(run.id).steps(arguments=True)
+        assert "[redacted]" == seen.arguments["card"] == step.arguments["card"]
+        assert "[997 more]" in seen.arguments["turns"]
+        assert 'hold(card="[redacted]", turns=' in await other.get(run.id).why()
+        (cell,) = await cells_of(store_of(other))
+        assert b"47-11" not in (await store_of(other).read_cell(cell) or b"47-11")
+        stage.gate("closure").open()
 
 
 @pytest.mark.parametrize(

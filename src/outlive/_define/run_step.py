@@ -8,7 +8,7 @@ as the journal knows the call by it.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, NamedTuple, TypeVar, TypeVarTuple, overload
 from weakref import WeakKeyDictionary
 
@@ -39,6 +39,7 @@ async def run_step(
     timeout: given.Span | None = None,
     heartbeat_timeout: given.Span | None = None,
     raises: tuple[type[BaseException], ...] = (),
+    shown: Callable[[], Mapping[str, Any]] | None = None,
 ) -> R: ...
 @overload
 async def run_step(
@@ -50,6 +51,7 @@ async def run_step(
     timeout: given.Span | None = None,
     heartbeat_timeout: given.Span | None = None,
     raises: tuple[type[BaseException], ...] = (),
+    shown: Callable[[], Mapping[str, Any]] | None = None,
 ) -> R: ...
 async def run_step(
     fn: Callable[..., Any],
@@ -60,6 +62,7 @@ async def run_step(
     timeout: given.Span | None = None,
     heartbeat_timeout: given.Span | None = None,
     raises: tuple[type[BaseException], ...] = (),
+    shown: Callable[[], Mapping[str, Any]] | None = None,
 ) -> Any:
     """Call a function as a step: a closure, a method, a partial, a lambda, async or not (then on a thread).
 
@@ -74,6 +77,8 @@ async def run_step(
         heartbeat_timeout: seconds after which an attempt fails that has neither called `current_step().heartbeat()`
             nor emitted anything.
         raises: exception classes that reach the workflow as themselves (those in `retry.on` do so too).
+        shown: gives the arguments that people see, by name, for a function that has them in a closure. It is called
+            when they are recorded or looked at, and by no replay.
     """
     own_name = _name_of(fn, name)
     where = f"{_WHERE} {own_name}"
@@ -92,6 +97,7 @@ async def run_step(
         options=options,
         registered=(*classes, *(policy.on if policy else ())),
         resources=known.resources,
+        shown=None if shown is None else given.function(where, "shown", shown, like="lambda: {'city': city}"),
     )
     execution = ask.current_execution()
     if execution is None:

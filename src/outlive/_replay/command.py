@@ -8,7 +8,7 @@ next facts: they may join the transaction of the event that caused them.
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -28,6 +28,7 @@ from outlive._journal.event import (
     RunTagged,
     StateLeft,
 )
+from outlive._journal.recorded import shown_json
 from outlive._model import Failure, Payload, Retry, RunStatus
 from outlive._model.queue import Place, Queue
 
@@ -99,6 +100,8 @@ class StepSpec(msgspec.Struct, frozen=True):
     """Whether it is called on an object, which is not an argument of the call."""
     known_as: str = ""
     """The name by which a process of its own finds it, if that is another one: a flow calls its steps by their ids."""
+    shown: Callable[[], Mapping[str, Any]] | None = None
+    """Gives the arguments that people see, of a function that has them in a closure; never called by a replay."""
 
 
 class WorkflowSpec(msgspec.Struct, frozen=True):
@@ -157,6 +160,15 @@ class RunStep(msgspec.Struct, frozen=True, gc=False):
     def lacks_intent(self) -> bool:
         """Whether the journal must say that this attempt is about to begin before it may."""
         return self.step.kind is StepKind.ONCE and self.intended < self.attempt
+
+    def arguments_for_people(self) -> bytes:
+        """The arguments as a JSON object, by name: nothing is hidden and nothing is cut yet.
+
+        Raises:
+            Exception: what the code raises that is to show them.
+        """
+        shown = self.step.shown
+        return self.step.signature.by_name(self.arguments) if shown is None else shown_json(shown())
 
 
 class CancelStep(msgspec.Struct, frozen=True, gc=False):

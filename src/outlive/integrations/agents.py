@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from typing import Any, TypedDict
@@ -128,14 +128,16 @@ async def call_step(
     name: str,
     options: CallOptions,
     raises: tuple[type[BaseException], ...] = (),
+    shown: Callable[[], Mapping[str, Any]] | None = None,
 ) -> Any:
     """Carry out a call of a framework as a step of the run; what it returned comes out of the journal.
 
-    The answer of a model has the arguments of the next call, and a failure of that one may repeat them.
+    `shown` gives the prompt or the arguments, by name, when people look for them. The answer of a model has the
+    arguments of the next call, and a failure of that one may repeat them.
     """
     async with _of_this_run().calls:
         with _agent_scope():
-            answer = await outlive.run_step(function, name=name, raises=raises, **options)
+            answer = await outlive.run_step(function, name=name, raises=raises, shown=shown, **options)
     execution = current_execution()
     if execution is not None and execution.redaction:
         secrets: set[str] = set()
@@ -221,12 +223,23 @@ async def ask_all(people: People, calls: Sequence[tuple[str, Any]]) -> list[Answ
 def _for_people(arguments: Any) -> Any:
     """Arguments of a tool without the fields that the engine redacts."""
     execution = current_execution()
-    if isinstance(arguments, str) and len(arguments) <= ARGUMENTS_CHARACTERS_MAX:
-        with suppress(ValueError, RecursionError):
-            arguments = json.loads(arguments)
+    arguments = _read(arguments)
     if execution is None or not execution.redaction:
         return arguments
     return execution.redaction.hide(arguments)
+
+
+def by_name(arguments: Any) -> Mapping[str, Any]:
+    """The arguments of a tool by name, as a framework has them: often as the JSON that a model wrote."""
+    arguments = _read(arguments)
+    return arguments if isinstance(arguments, dict) else {"arguments": arguments}
+
+
+def _read(arguments: Any) -> Any:
+    if isinstance(arguments, str) and len(arguments) <= ARGUMENTS_CHARACTERS_MAX:
+        with suppress(ValueError, RecursionError):
+            return json.loads(arguments)
+    return arguments
 
 
 def question(tool: str, arguments: Any) -> str:

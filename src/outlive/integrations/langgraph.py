@@ -27,6 +27,7 @@ import copy
 import dataclasses
 import traceback
 from collections.abc import AsyncIterator, Coroutine, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from outlive.client.checkpoints import CheckpointStore
@@ -234,7 +235,9 @@ class _NodeStep(Runnable[Any, Any]):
                 return {"interrupts": [written(each.value) for each in interrupted.args[0]], "sent": written(sent)}
             return {"returned": written(returned), "sent": written(sent)}
 
-        stored = await call_step(call_node, name=self._step_name, options=self._options)
+        stored = await call_step(
+            call_node, name=self._step_name, options=self._options, shown=partial(_shown_state, input)
+        )
         if (sent := read(stored["sent"])) and SEND in settings:
             settings[SEND]([tuple(each) for each in sent])
         if "interrupts" in stored:
@@ -253,6 +256,10 @@ class _NodeStep(Runnable[Any, Any]):
                 f"node {self._step_name} calls a graph that calls interrupt(), and the answer would not reach it; make "
                 'the graph a node of its own, builder.add_node("name", graph), or call interrupt() in the node itself'
             )
+
+
+def _shown_state(state: Any) -> dict[str, Any]:
+    return state if isinstance(state, dict) else {"state": state}
 
 
 class _Emitting(AsyncCallbackHandler):

@@ -21,7 +21,8 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import outlive
@@ -31,6 +32,7 @@ from outlive.integrations.agents import (
     CallOptions,
     People,
     ask_all,
+    by_name,
     call_step,
     count_usage,
     emit_text,
@@ -140,7 +142,9 @@ class DurableModel(Model):
             # Fields that the provider left out stay left out: the SDK sends what is set back with the next request.
             return _RESPONSE.dump_python(answer, mode="json", by_alias=True, exclude_unset=True)
 
-        stored = await call_step(request, name=self._name, options=self._options, raises=RAISES)
+        stored = await call_step(
+            request, name=self._name, options=self._options, raises=RAISES, shown=partial(_prompt, *args, **kwargs)
+        )
         answer = _RESPONSE.validate_python(stored)
         used = answer.usage
         count_usage(requests=max(used.requests, 1), input_tokens=used.input_tokens, output_tokens=used.output_tokens)
@@ -171,6 +175,11 @@ class DurableModel(Model):
         """Close the model that it wraps, if that was used."""
         if not isinstance(self._given, tuple):
             await self._given.close()
+
+
+def _prompt(system_instructions: Any, input: Any, *args: Any, **kwargs: Any) -> dict[str, Any]:
+    """The prompt among what the SDK gives to a model, under its own names; settings may have keys of a provider."""
+    return {"instructions": system_instructions, "input": input}
 
 
 def _usage_of(response: Any) -> Any:
@@ -230,7 +239,8 @@ def durable_tool(tool: Any, *, agent: str = "", options: CallOptions | None = No
         async def carry_out() -> Any:
             return _as_json(await invoke(context, arguments))
 
-        return await call_step(carry_out, name=name, options=options or {}, raises=RAISES)
+        shown = partial(by_name, arguments)
+        return await call_step(carry_out, name=name, options=options or {}, raises=RAISES, shown=shown)
 
     invoke_in_step.is_durable = True  # type: ignore[attr-defined]
     return dataclasses.replace(tool, on_invoke_tool=invoke_in_step)
@@ -366,7 +376,8 @@ class Conversation(SessionABC):
         """Add what was said."""
         if items:
             written = json.dumps(items).encode()
-            await self._carry_out("add", lambda: self._records.append(self.session_id, "items", written))
+            add = partial(self._records.append, self.session_id, "items", written)
+            await self._carry_out("add", add, shown=lambda: {"items": items})
 
     async def pop_item(self) -> Any:
         """Take back the last item, or None if there is none."""
@@ -376,14 +387,20 @@ class Conversation(SessionABC):
         """Forget all that was said."""
         await self._carry_out("clear", lambda: self._records.clear(self.session_id))
 
-    async def _carry_out(self, name: str, do: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
+    async def _carry_out(
+        self,
+        name: str,
+        do: Callable[[], Coroutine[Any, Any, Any]],
+        *,
+        shown: Callable[[], Mapping[str, Any]] | None = None,
+    ) -> Any:
         if not is_workflow_code():
             return await do()
 
         async def carry_out() -> Any:
             return await do()
 
-        return await call_step(carry_out, name=step_name("conversation", name), options={})
+        return await call_step(carry_out, name=step_name("conversation", name), options={}, shown=shown)
 
     async def _read(self) -> list[Any]:
         items: list[Any] = []

@@ -8,15 +8,16 @@ is. One that is not connected is connected in the step and closed in it, so an a
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 from agents import AgentsException
 from agents.mcp import MCPServer
 from mcp.types import CallToolResult, Tool
 
-from outlive.integrations.agents import CallOptions, call_step, is_workflow_code, step_name
+from outlive.integrations.agents import CallOptions, by_name, call_step, is_workflow_code, step_name
 
 
 class DurableServer(MCPServer):
@@ -75,7 +76,8 @@ class DurableServer(MCPServer):
 
         if not is_workflow_code():
             return await call()
-        stored = await self._in_step(step_name(self._agent, "tool", self.name, tool_name), call, _as_json)
+        name = step_name(self._agent, "tool", self.name, tool_name)
+        stored = await self._in_step(name, call, _as_json, shown=partial(by_name, arguments or {}))
         return CallToolResult.model_validate(stored)
 
     async def list_prompts(self) -> Any:
@@ -87,13 +89,18 @@ class DurableServer(MCPServer):
         return await self._wrapped.get_prompt(name, arguments)
 
     async def _in_step(
-        self, name: str, ask: Callable[[], Coroutine[Any, Any, Any]], write: Callable[[Any], Any]
+        self,
+        name: str,
+        ask: Callable[[], Coroutine[Any, Any, Any]],
+        write: Callable[[Any], Any],
+        *,
+        shown: Callable[[], Mapping[str, Any]] | None = None,
     ) -> Any:
         async def carry_out() -> Any:
             async with self._connected():
                 return write(await ask())
 
-        return await call_step(carry_out, name=name, options=self._options, raises=(AgentsException,))
+        return await call_step(carry_out, name=name, options=self._options, raises=(AgentsException,), shown=shown)
 
     @asynccontextmanager
     async def _connected(self) -> AsyncIterator[None]:

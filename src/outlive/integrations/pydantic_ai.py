@@ -33,6 +33,7 @@ from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, M
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from typing import Any, Literal, cast
 
 import outlive
@@ -42,6 +43,7 @@ from outlive.integrations.agents import (
     CallOptions,
     People,
     ask_all,
+    by_name,
     call_step,
     count_usage,
     emit_text,
@@ -58,6 +60,7 @@ try:
         JSON_CODEC,
         BaseDurabilityCapability,
         BoundDurableOperation,
+        CacheIdentity,
         CallableOperationBackend,
         CapabilityOperationId,
         DurabilityEngineSpec,
@@ -211,6 +214,7 @@ class _Steps(CallableOperationBackend[CallOptions]):
 
     def bind(self, operation: Any) -> Any:
         """The function that carries out the operation."""
+        operation = replace(operation, cache_identity=_Given())
         if not isinstance(operation.operation_id, ToolsetCallToolId):
             return super().bind(operation)
         handler, codec = _counting(operation.handler), _CountedCodec(operation.result_codec)
@@ -232,11 +236,29 @@ class _Steps(CallableOperationBackend[CallOptions]):
         async def carry_out() -> Any:
             return await body()
 
-        answer = await call_step(carry_out, name=name, raises=RAISES, options=config)
+        shown = partial(_shown, *cache_key)
+        answer = await call_step(carry_out, name=name, raises=RAISES, options=config, shown=shown)
         if isinstance(operation_id, ModelRequestId | ModelCompactMessagesId) and isinstance(answer, dict):
             used = answer.get("usage") or {}
             count_usage(input_tokens=used.get("input_tokens") or 0, output_tokens=used.get("output_tokens") or 0)
         return answer
+
+
+class _Given(CacheIdentity[Any]):
+    """Hands the parameters of an operation over to `execute`, which gets nothing else of them. Steps are not known by
+    a hash, so no other key is lost."""
+
+    def project(self, params: Any) -> tuple[object, ...]:
+        """The parameters."""
+        return (params,)
+
+
+def _shown(params: Any) -> Mapping[str, Any]:
+    """The arguments of a tool, or the messages to a model: its settings may have keys of a provider."""
+    if (arguments := getattr(params, "tool_args", None)) is not None:
+        return by_name(arguments)
+    asked = getattr(params, "request_context", params)
+    return {"messages": asked.messages} if hasattr(asked, "messages") else {}
 
 
 # -- What the agents in a tool have used ---------------------------------------------------------------------------

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
+from outlive._journal.recorded import RECORDED_BYTES_MAX, recorded
+from outlive._journal.redaction import Redaction
 from outlive._model import Payload
 from outlive._model.policy import NO_RETRY
 from outlive._model.under_way import ARGUMENTS_BYTES_MAX, FAILURE_CHARACTERS_MAX, StepNote
@@ -80,8 +82,11 @@ def _arguments(live: LiveTree, attempt: Attempt, *, is_stored: bool) -> Payload 
     if is_stored and len(command.arguments) > ARGUMENTS_BYTES_MAX:
         return None
     try:
-        data = command.step.signature.by_name(command.arguments)
-    except (msgspec.MsgspecError, OutliveError):
+        data = command.arguments_for_people()
+        if command.step.shown is not None:  # A whole conversation would be left out of the cell.
+            hidden = live.execution.redaction or Redaction()
+            data = recorded(data, hidden, bytes_max=ARGUMENTS_BYTES_MAX if is_stored else RECORDED_BYTES_MAX)
+    except Exception:  # The code that shows them may raise anything.
         return None
     return _value(live, data, is_stored=is_stored)
 

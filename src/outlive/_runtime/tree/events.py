@@ -135,9 +135,9 @@ def with_arguments(
     if not isinstance(event, StepSucceeded | StepFailed | AttemptFailed):
         return event
     try:
-        data = recorded(command.step.signature.by_name(command.arguments), hidden)
+        data = recorded(command.arguments_for_people(), hidden)
         return msgspec.structs.replace(event, arguments=pack(data, f"the arguments of step {command.call}"))
-    except (OutliveError, msgspec.MsgspecError):  # A codec that raises: the outcome matters more.
+    except Exception:  # A codec raises, or the code that shows them: the outcome matters more.
         return event
 
 
