@@ -10,8 +10,8 @@ import sys
 import time
 from collections.abc import Callable
 
-from outlive._define.flow.expression import compile_value
-from outlive._define.flow.expression.expression import remembered
+from outlive._cel import compile_value
+from outlive._cel.expression import remembered
 
 GOAL_US = 20
 SCOPE = {

@@ -22,13 +22,12 @@ from functools import cache
 from types import FrameType
 from typing import Any
 
-from outlive._define.flow.built_in import NAMES, find_built_in
-from outlive._define.flow.checking import parse_document
-from outlive._define.flow.expression import compile_value, parse
-from outlive._define.flow.expression.types import ANY
-from outlive._define.flow.known import Known, shape_of
-from outlive._define.flow.problems import FlowError
-from outlive.errors.program import ExpressionError
+from outlive._cel import ExpressionError, compile_value, parse
+from outlive._cel.types import ANY
+from outlive._features.flows.built_in import NAMES, find_built_in
+from outlive._features.flows.document.checking import parse_document
+from outlive._features.flows.document.known_names import Known, shape_of
+from outlive._features.flows.document.problems import FlowError
 from proof.fuzz.documents import GOOD, document
 from proof.fuzz.grammar import SCOPE, Grammar
 from proof.fuzz.nonsense import nonsense, plain_data

@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from outlive._define.flow.expression.functions import FUNCTIONS
+from outlive._cel.functions import FUNCTIONS
 from proof.fuzz.grammar import Grammar
 
 _WORDS = [

@@ -9,8 +9,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
-from outlive._define.flow.expression import parse
-from outlive.errors.program import ExpressionError
+from outlive._cel import ExpressionError, parse
 
 _RELAXED = re.compile(
     r"No matching overloads found : "

@@ -12,18 +12,21 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from outlive._define.flow.builder import Builder, Reference
-from outlive._define.flow.checking import parse_document
-from outlive._define.flow.document import Document
-from outlive._define.flow.flow import FlowWorkflow, register_flow
-from outlive._define.flow.imported import Imported
-from outlive._define.flow.importing import import_document
-from outlive._define.flow.known import known_here
-from outlive._define.flow.problems import FlowError, FlowInputError, Problem
-from outlive._define.flow.schema import flow_schema as schema
-from outlive._define.flow.secrets import reveal
+from outlive._features.flows.builder import Builder, Reference
+from outlive._features.flows.document.checking import parse_document
+from outlive._features.flows.document.known_names import known_here
+from outlive._features.flows.document.model import Document
+from outlive._features.flows.document.problems import FlowError, FlowInputError, Problem
+from outlive._features.flows.document.schema import flow_schema as schema
+from outlive._features.flows.flow import FlowWorkflow, register_flow
+from outlive._features.flows.outside.secrets import reveal
+from outlive._on_demand import on_demand
+
+if TYPE_CHECKING:
+    from outlive._features.flows.other_systems.import_document import import_document
+    from outlive._features.flows.other_systems.imported import Imported
 
 __all__ = [
     "Builder",
@@ -41,6 +44,11 @@ __all__ = [
     "schema",
     "using",
 ]
+
+_OTHER_SYSTEMS = "outlive._features.flows.other_systems"
+__getattr__ = on_demand(
+    __name__, {"import_document": f"{_OTHER_SYSTEMS}.import_document", "Imported": f"{_OTHER_SYSTEMS}.imported"}
+)
 
 
 def load(path: str | PathLike[str]) -> FlowWorkflow:
@@ -70,7 +78,7 @@ def using(table: Mapping[str, Any]) -> Iterator[None]:
     Raises:
         SettingsError: it cannot be used.
     """
-    from outlive._define.flow import settings
+    from outlive._features.flows.outside import settings
 
     with settings.using(settings.read(dict(table), file="outlive.flow.using")):
         yield

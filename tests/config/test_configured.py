@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 import outlive
-from outlive._define.flow import settings as flow_settings
+from outlive._features.flows.outside import settings as flow_settings
 from outlive._model import Limits, Recovery
 from outlive.cli import main
 from outlive.cli.serve import CONNECTION_LIMITS, REQUEST_LIMITS

@@ -8,8 +8,8 @@ from datetime import timedelta
 import msgspec
 import pytest
 
-from outlive._define.flow.document import Span as DocumentSpan
-from outlive._define.flow.document import seconds_of as seconds_of_document
+from outlive._features.flows.document.model import Span as DocumentSpan
+from outlive._features.flows.document.model import seconds_of as seconds_of_document
 from outlive._model import given
 from outlive._model.span import seconds_in
 from outlive.cli.edge import Mistake

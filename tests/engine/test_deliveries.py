@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 import outlive
-from outlive._define.flow import settings
+from outlive._features.flows.outside import settings
 from outlive.errors import InvalidArgumentError
 from outlive.http.problem import Problem
 from outlive.http.signature import check_signature

@@ -1,10 +1,10 @@
 """What `tests/flow/broken` is checked with: the built-ins as they are, and two steps."""
 
-from outlive._define.flow.checking import check
-from outlive._define.flow.known import Known, known_here
-from outlive._define.flow.problems import FlowError, Problem
-from outlive._define.flow.reading import read
-from outlive._define.flow.validating import document_of
+from outlive._features.flows.document.checking import check
+from outlive._features.flows.document.known_names import Known, known_here
+from outlive._features.flows.document.problems import FlowError, Problem
+from outlive._features.flows.document.reading import read
+from outlive._features.flows.document.validating import document_of
 
 KNOWN = Known(known_here().built_ins, frozenset({"shop.reserve", "shop.charge"}))
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from outlive._define.flow import blobs
+from outlive._features.flows.outside import blobs
 from outlive.errors.outside import BlobError
 
 

@@ -7,9 +7,9 @@ import pytest
 
 import outlive
 from outlive import flow
-from outlive._define.flow.checking import parse_document
-from outlive._define.flow.document import hash_of
-from outlive._define.flow.known import known_here
+from outlive._features.flows.document.checking import parse_document
+from outlive._features.flows.document.known_names import known_here
+from outlive._features.flows.document.model import hash_of
 from outlive.testing import TestEngine
 
 

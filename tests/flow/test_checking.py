@@ -10,13 +10,13 @@ from decimal import Decimal
 import pytest
 
 import outlive
-from outlive._define.flow.checking import check, circles, parse_document
-from outlive._define.flow.document import hash_of
-from outlive._define.flow.known import known_here
-from outlive._define.flow.positions import Positions
-from outlive._define.flow.problems import FlowError
-from outlive._define.flow.reading import Reading, read
-from outlive._define.flow.validating import document_of
+from outlive._features.flows.document.checking import check, circles, parse_document
+from outlive._features.flows.document.known_names import known_here
+from outlive._features.flows.document.model import hash_of
+from outlive._features.flows.document.positions import Positions
+from outlive._features.flows.document.problems import FlowError
+from outlive._features.flows.document.reading import Reading, read
+from outlive._features.flows.document.validating import document_of
 from tests.flow.corpus import KNOWN, found_in, problems_in
 
 EVERYTHING = """

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from outlive._define.flow.document import (
+from outlive._features.flows.document.model import (
     Document,
     canonical,
     canonical_json,

@@ -10,8 +10,8 @@ from zlib import crc32
 import pytest
 
 from outlive import flow
-from outlive._define.flow import settings
-from outlive._define.flow.settings import HttpSettings, Settings
+from outlive._features.flows.outside import settings
+from outlive._features.flows.outside.settings import HttpSettings, Settings
 from outlive.errors import RunFailedError
 from outlive.testing import TestEngine
 from tests.flow.web import Asked, answer, serving

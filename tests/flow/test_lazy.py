@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from outlive import flow
-from outlive._define.flow.driver import LAZY
+from outlive._features.flows.run.driver import LAZY
 from outlive._journal.event import PatchTaken, StepSucceeded
 from outlive.errors import RunFailedError
 from outlive.testing import TestEngine

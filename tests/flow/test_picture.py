@@ -9,10 +9,10 @@ from xml.etree import ElementTree
 import msgspec
 
 from outlive import flow
-from outlive._define.flow.document import Document
-from outlive._define.flow.graph import Node, StepState, StepView, nodes_of
-from outlive._define.flow.picture import lines, mermaid, said, svg
-from outlive._define.flow.plan import Plan
+from outlive._features.flows.document.model import Document
+from outlive._features.flows.graph import Node, StepState, StepView, nodes_of
+from outlive._features.flows.picture import lines, mermaid, said, svg
+from outlive._features.flows.run.plan import Plan
 from outlive._model import RunStatus
 from outlive.client.flows.progress import Progress, step_of
 from outlive.client.handle import RunHandle

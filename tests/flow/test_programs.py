@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from outlive._define.flow.fetching import Fetcher
-from outlive._define.flow.mcp_client import HttpWire, call_program_tool, call_tool
-from outlive._define.flow.program import Program
+from outlive._features.flows.outside.http_client import Fetcher
+from outlive._features.flows.outside.mcp_client import HttpWire, call_program_tool, call_tool
+from outlive._features.flows.outside.program import Program
 from outlive.errors.outside import HttpStatusError, ProgramError, ToolError, UnreachableError
-from tests.flow.test_fetching import LOCAL
+from tests.flow.test_http_client import LOCAL
 from tests.flow.tools import respond
 from tests.flow.web import Asked, answer, serving
 

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from outlive import flow
-from outlive._define.flow import settings
-from outlive._define.flow.settings import Settings, read
+from outlive._features.flows.outside import settings
+from outlive._features.flows.outside.settings import Settings, read
 from outlive.errors import RunFailedError
 from outlive.errors.outside import SettingsError
 from outlive.testing import TestEngine

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
-from outlive._define.flow.problems import FlowError
-from outlive._define.flow.reading import BYTES_MAX, DEPTH_MAX, read
+from outlive._features.flows.document.problems import FlowError
+from outlive._features.flows.document.reading import BYTES_MAX, DEPTH_MAX, read
 
 
 @pytest.mark.parametrize(
@@ -199,7 +199,8 @@ def test_yaml_is_read_alike_without_the_c_library(monkeypatch: pytest.MonkeyPatc
 
 def test_importing_outlive_loads_no_yaml_and_no_flows() -> None:
     """A module that only defines workflows should import in no time."""
-    code = "import sys, outlive; print([each for each in sys.modules if each == 'yaml' or '_define.flow' in each])"
+    rooms = ("yaml", "outlive._features", "outlive._cel")
+    code = f"import sys, outlive; print([each for each in sys.modules if each.startswith({rooms})])"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
     assert found.stdout == "[]\n"

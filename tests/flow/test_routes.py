@@ -9,8 +9,8 @@ import pytest
 
 import outlive
 from outlive import flow
-from outlive._define.flow import settings
-from outlive._define.flow.settings import read
+from outlive._features.flows.outside import settings
+from outlive._features.flows.outside.settings import read
 from outlive.testing import TestEngine
 
 ROUTES = {

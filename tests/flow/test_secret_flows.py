@@ -14,12 +14,12 @@ import pytest
 
 import outlive
 from outlive import flow
-from outlive._define.flow import settings
-from outlive._define.flow.built_in import NAMES, find_built_in
-from outlive._define.flow.checking import parse_document
-from outlive._define.flow.flow import plan_for
-from outlive._define.flow.known import Known, shape_of
-from outlive._define.flow.settings import HttpSettings, Settings
+from outlive._features.flows.built_in import NAMES, find_built_in
+from outlive._features.flows.document.checking import parse_document
+from outlive._features.flows.document.known_names import Known, shape_of
+from outlive._features.flows.flow import plan_for
+from outlive._features.flows.outside import settings
+from outlive._features.flows.outside.settings import HttpSettings, Settings
 from outlive.errors import RunFailedError
 from outlive.testing import Survivor, TestEngine, crash_everywhere
 from tests.engine.inside import journal_of

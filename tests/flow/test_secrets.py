@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from outlive._define.flow import settings
-from outlive._define.flow.secrets import (
+from outlive._features.flows.outside import settings
+from outlive._features.flows.outside.secrets import (
     BLOTTED,
     Revealed,
     check_data,
@@ -17,7 +17,7 @@ from outlive._define.flow.secrets import (
     reference_to,
     reveal,
 )
-from outlive._define.flow.settings import Settings
+from outlive._features.flows.outside.settings import Settings
 from outlive.errors import StepFailedError
 from outlive.errors.outside import HttpStatusError, SecretError
 

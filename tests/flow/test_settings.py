@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from outlive import flow
-from outlive._define.flow import settings
-from outlive._define.flow.settings import Route, Settings, load, read
+from outlive._features.flows.outside import settings
+from outlive._features.flows.outside.settings import Route, Settings, load, read
 from outlive.errors.outside import SettingsError
 
 FILE = """

@@ -10,8 +10,8 @@ import pytest
 
 import outlive
 from outlive import flow
-from outlive._define.flow import settings
 from outlive._define.registry import REGISTRY
+from outlive._features.flows.outside import settings
 from outlive._model.trigger import Sent
 from outlive.flow import FlowError
 from outlive.http import Webhooks

@@ -19,7 +19,7 @@ CONFORMANCE = ROOT / "conformance" / "src" / "outlive_conformance"
 PROOF = ROOT / "proof"
 OURS = {"outlive", "outlive_conformance", "proof", "tests"}
 
-LEAVES = {"errors", "telemetry", "_tasks", "_platform", "_interrupts", "_on_demand"}
+LEAVES = {"_cel", "errors", "telemetry", "_tasks", "_platform", "_interrupts", "_on_demand"}
 MODEL = LEAVES | {"_model"}
 JOURNAL = MODEL | {"_journal"}
 REPLAY = JOURNAL | {"_replay"}
@@ -33,7 +33,7 @@ ENGINE = RUNTIME | {"engine"}
 EVERYTHING = (
     ENGINE
     | BACKENDS
-    | {"_define.machine", "_define.flow"}
+    | {"_define.machine", "_features.flows"}
     | {"codecs", "config", "events", "flow", "limits", "machine", "middleware", "metrics", "http", "dashboard"}
     | {"checkpoints", "retention", "types"}
     | {"testing", "cli", "demo", "dev", "outlive", "integrations", "remote"}
@@ -41,6 +41,7 @@ EVERYTHING = (
 
 # What each room may import besides itself, lowest room first. "outlive" is the package root.
 MAY_IMPORT: dict[str, set[str]] = {
+    "_cel": set(),
     "errors": set(),
     "telemetry": set(),
     "_tasks": set(),
@@ -68,24 +69,26 @@ MAY_IMPORT: dict[str, set[str]] = {
     "_define": REPLAY,
     # A front door: nothing below the testing kit may know that there are machines.
     "_define.machine": DEFINE,
-    "_define.flow": DEFINE | {"config"},
-    "flow": DEFINE | {"_define.flow"},
+    # A feature imports what moves runs, and no other feature.
+    "_features": set(),
+    "_features.flows": DEFINE | {"config"},
+    "flow": DEFINE | {"_features.flows"},
     # The library of a store keeps flows, and its workers load them; below that, no room knows of them.
-    "client": DEFINE | {"_store", "_values", "_define.flow"},
+    "client": DEFINE | {"_store", "_values", "_features.flows"},
     "_runtime": CLIENT | CONTRACTS,
     "_runtime.commit": MOTION,
     "_runtime.gate": MOTION,
     "_runtime.tree": MOTION | {"_runtime.gate"},
     "_runtime.steps": MOTION | {"_runtime.commit", "_runtime.gate", "_runtime.tree"},
     "_runtime.session": RUNTIME,
-    "_runtime.services": MOTION | {"_define.flow"},
+    "_runtime.services": MOTION | {"_features.flows"},
     # Flows have a table of the configuration, which is checked with the others.
-    "engine": RUNTIME | BACKENDS | {"config", "_define.flow"},
+    "engine": RUNTIME | BACKENDS | {"config", "_features.flows"},
     "metrics": ENGINE | {"outlive"},
-    "http": ENGINE | {"_define.flow", "metrics"},
+    "http": ENGINE | {"_features.flows", "metrics"},
     "dashboard": {"http"},
     # As the API below it has documents of flows.
-    "remote": ENGINE | {"http", "_define.flow"},
+    "remote": ENGINE | {"http", "_features.flows"},
     "testing": EVERYTHING,
     "cli": EVERYTHING,
     "demo": EVERYTHING,
@@ -94,7 +97,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "__main__": EVERYTHING,
     "outlive": EVERYTHING,
 }
-# These rooms hold what many may see and inner rooms that few may see: backends, parts of the runtime, machines. A
+# These rooms hold what many may see and inner rooms that few may see: backends, parts of the runtime, features. A
 # module of theirs belongs to the outer room only when it stands here; any other is a room of its own.
 CONTRACT_MODULES = {
     "_define": {
@@ -144,7 +147,10 @@ CONTRACT_MODULES = {
         "streams",
     },
     "_lease": {"contract", "process", "sessions"},
+    "_features": set(),
 }
+IMPORTERS = "outlive._features.flows.other_systems"
+"""The makers of flows from documents of other systems: a program that runs flows does without them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +181,13 @@ def test_imports_point_one_way() -> None:
 def test_imports_form_no_cycle(package: Path) -> None:
     """Every module can be read without having read the modules that import it."""
     expect_none(cycles(package))
+
+
+def test_flows_do_without_documents_of_other_systems() -> None:
+    """Only `outlive.flow` and the commands import what makes flows of the documents of other systems."""
+    for found in imports_of(PACKAGE):
+        if found.imported.startswith(IMPORTERS) and not found.importer.startswith(IMPORTERS):
+            assert found.importer.startswith(("outlive.flow", "outlive.cli.")), found.where
 
 
 def test_the_package_does_without_what_stands_beside_it() -> None:

@@ -13,8 +13,8 @@ from typing import Any, get_type_hints
 import pytest
 
 from outlive import connect, flow, types
-from outlive._define.flow.document import Document
-from outlive._define.flow.flow import FlowWorkflow
+from outlive._features.flows.document.model import Document
+from outlive._features.flows.flow import FlowWorkflow
 from outlive.client import contract
 from outlive.client.batch import Batch, StoredBatch
 from outlive.client.bulk_operations import BulkOperation

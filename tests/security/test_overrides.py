@@ -12,9 +12,9 @@ from msgspec import inspect
 
 import outlive
 from outlive import flow
-from outlive._define.flow.document import FlowStep
-from outlive._define.flow.flow import register_flow
 from outlive._define.registry import Registry
+from outlive._features.flows.document.model import FlowStep
+from outlive._features.flows.flow import register_flow
 from outlive._model.bounds import Bounds
 from outlive._model.key import SCOPES
 from outlive.client.definitions import Describer

@@ -11,12 +11,12 @@ import pytest
 
 import outlive
 from outlive import flow
-from outlive._define.flow.addresses import fixed_vars
-from outlive._define.flow.flow import register_flow
-from outlive._define.flow.grants import place_of
-from outlive._define.flow.reach import parse_url
-from outlive._define.flow.settings import read
 from outlive._define.registry import Registry
+from outlive._features.flows.flow import register_flow
+from outlive._features.flows.outside.addresses import fixed_vars
+from outlive._features.flows.outside.allowed_hosts import parse_url
+from outlive._features.flows.outside.grants import place_of
+from outlive._features.flows.outside.settings import read
 from outlive._model.trigger import SentEvent
 from outlive.client.events.delivering import deliver
 from outlive.errors import RunFailedError

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from outlive._define.flow.checking import parse_document
-from outlive._define.flow.document import Case, Mock
-from outlive._define.flow.known import known_here
+from outlive._features.flows.document.checking import parse_document
+from outlive._features.flows.document.known_names import known_here
+from outlive._features.flows.document.model import Case, Mock
 from outlive.testing.flow_cases import run_case, same
 
 WORLD = """

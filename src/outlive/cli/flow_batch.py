@@ -185,7 +185,7 @@ class _Work:
         file = file_named(self._name)
         if file is None:
             return None
-        from outlive._define.flow.flow import FlowWorkflow
+        from outlive._features.flows.flow import FlowWorkflow
 
         return FlowWorkflow(read_file(file).document, file=str(file))
 

@@ -15,8 +15,8 @@ from outlive.cli.edge import Mistake, counted, json_option, print_file, print_js
 from outlive.cli.values import text_of
 
 if TYPE_CHECKING:
-    from outlive._define.flow.document import Document
-    from outlive._define.flow.problems import Problem
+    from outlive._features.flows.document.model import Document
+    from outlive._features.flows.document.problems import Problem
 
 app_option = click.option(
     "--app",
@@ -73,7 +73,7 @@ def read_file(file: Path, *, checks: bool = True, warns: bool = True) -> ReadFil
     Raises:
         click.ClickException: it has problems; all of them, with their lines.
     """
-    from outlive._define.flow.problems import FlowError
+    from outlive._features.flows.document.problems import FlowError
     from outlive.client.flows.reading import read_document
 
     text = _text_of(file)
@@ -87,7 +87,7 @@ def read_file(file: Path, *, checks: bool = True, warns: bool = True) -> ReadFil
 
 
 def _text_of(file: Path) -> str:
-    from outlive._define.flow.reading import BYTES_MAX
+    from outlive._features.flows.document.reading import BYTES_MAX
 
     try:
         return text_of(file, bytes_max=BYTES_MAX)
@@ -132,7 +132,7 @@ def check(*, files: tuple[Path, ...], strict: bool, apps: tuple[str, ...], as_js
 
     Nothing runs. All problems are reported at once, each with its line. Exit code 1 if there is one.
     """
-    from outlive._define.flow.problems import FlowError
+    from outlive._features.flows.document.problems import FlowError
     from outlive.client.flows.reading import read_document
 
     load_apps(apps)
@@ -179,7 +179,7 @@ def schema(*, output: Path | None, as_json: bool) -> None:
     """Print the JSON Schema of documents, for editors."""
     import msgspec
 
-    from outlive._define.flow.schema import flow_schema
+    from outlive._features.flows.document.schema import flow_schema
 
     text = msgspec.json.format(msgspec.json.encode(flow_schema()), indent=2).decode() + "\n"
     if output is None:
@@ -198,7 +198,7 @@ def new(*, name: str, output: Path | None, schema_file: str, as_json: bool) -> N
     """Write a first document, which runs as it is, and beside it the schema for editors."""
     import msgspec
 
-    from outlive._define.flow.schema import flow_schema
+    from outlive._features.flows.document.schema import flow_schema
 
     file = output or Path(f"{name}.flow.yaml")
     if file.exists():
@@ -221,9 +221,9 @@ def import_(*, file: Path, output: Path | None, as_json: bool) -> None:
 
     What a person has to do by hand is said on standard error, each with its line in FILE.
     """
-    from outlive._define.flow.importing import import_document
-    from outlive._define.flow.problems import FlowError
-    from outlive._define.flow.writing import as_yaml
+    from outlive._features.flows.document.problems import FlowError
+    from outlive._features.flows.document.writing import as_yaml
+    from outlive._features.flows.other_systems.import_document import import_document
 
     try:
         found = import_document(_text_of(file), str(file))

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from outlive._define.flow.graph import StepState, nodes_of
-from outlive._define.flow.picture import lines, said
-from outlive._define.flow.plan import Plan
+from outlive._features.flows.graph import StepState, nodes_of
+from outlive._features.flows.picture import lines, said
+from outlive._features.flows.run.plan import Plan
 from outlive.cli.advice import as_typed
 from outlive.client.flows.progress import Progress
 
 if TYPE_CHECKING:
-    from outlive._define.flow.document import Document
-    from outlive._define.flow.graph import StepView
+    from outlive._features.flows.document.model import Document
+    from outlive._features.flows.graph import StepView
     from outlive._values.run import Run
     from outlive.client.handle import RunHandle
     from outlive.engine import Engine

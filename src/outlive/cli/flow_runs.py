@@ -15,7 +15,7 @@ from outlive.cli.flow_files import ReadFile, app_option, file_named, load_apps, 
 from outlive.cli.values import json_of
 
 if TYPE_CHECKING:
-    from outlive._define.flow.document import Document
+    from outlive._features.flows.document.model import Document
     from outlive.client.handle import RunHandle
     from outlive.engine import Engine
 
@@ -145,7 +145,7 @@ class _Started:
 
     def _refuse_without_steps(self, read: ReadFile) -> None:
         """Refuse a document whose steps no program that was named defines."""
-        from outlive._define.flow.problems import FlowError
+        from outlive._features.flows.document.problems import FlowError
         from outlive.client.flows.reading import read_document
 
         try:
@@ -157,7 +157,7 @@ class _Started:
             raise Mistake(problems) from error
 
     async def _run_file(self, file: Path, url: str | None) -> int:
-        from outlive._define.flow.flow import FlowWorkflow
+        from outlive._features.flows.flow import FlowWorkflow
 
         self._refuse_without_steps(read_file(file, warns=False))
         document = read_file(file).document
@@ -256,8 +256,8 @@ async def _step(
     *,
     as_json: bool,
 ) -> int:
-    from outlive._define.flow.flow import FlowWorkflow
-    from outlive._define.flow.mocking import one_step
+    from outlive._features.flows.flow import FlowWorkflow
+    from outlive._features.flows.run.mocking import one_step
     from outlive.errors import InvalidArgumentError, OutliveError
 
     document = await _document(name, url)

@@ -9,8 +9,8 @@ from outlive.cli.edge import Mistake, open_engine
 from outlive.cli.flow_files import file_named, read_file
 
 if TYPE_CHECKING:
-    from outlive._define.flow.document import Document
-    from outlive._define.flow.graph import Node, StepView
+    from outlive._features.flows.document.model import Document
+    from outlive._features.flows.graph import Node, StepView
     from outlive.engine import Engine
 
 
@@ -78,16 +78,16 @@ async def _of_run(engine: Engine, run_id: str) -> Shown:
 
 def shown_of(document: Document, text: str, title: str) -> Shown:
     """A document as a graph."""
-    from outlive._define.flow.document import hash_of
-    from outlive._define.flow.graph import nodes_of
-    from outlive._define.flow.plan import Plan
+    from outlive._features.flows.document.model import hash_of
+    from outlive._features.flows.graph import nodes_of
+    from outlive._features.flows.run.plan import Plan
 
     return Shown(title, document.name, hash_of(document), text, nodes_of(Plan(document)), None, "")
 
 
 def shown_text(shown: Shown, form: str) -> str:
     """The text to print."""
-    from outlive._define.flow.picture import lines, mermaid, svg
+    from outlive._features.flows.picture import lines, mermaid, svg
 
     if form == "source":
         return shown.text if shown.text.endswith("\n") else shown.text + "\n"

@@ -114,7 +114,7 @@ def _update(file: Path, results: list[CaseResult]) -> int:
     import msgspec
     from msgspec import UNSET
 
-    from outlive._define.flow.reading import read
+    from outlive._features.flows.document.reading import read
 
     text = file.read_text(encoding="utf-8")
     reading = read(text, str(file))

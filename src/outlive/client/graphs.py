@@ -6,13 +6,14 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from outlive._define.flow.collecting import collection_paused
-from outlive._define.flow.graph import NO_RUN, Node, StepView, nodes_of
-from outlive._define.flow.plan import Plan
-from outlive._define.flow.positions import Positions
-from outlive._define.flow.problems import FlowError, Problem
-from outlive._define.flow.reading import read
-from outlive._define.flow.validating import document_of
+from outlive._cel import ExpressionError
+from outlive._features.flows.document.garbage_collection import collection_paused
+from outlive._features.flows.document.positions import Positions
+from outlive._features.flows.document.problems import FlowError, Problem
+from outlive._features.flows.document.reading import read
+from outlive._features.flows.document.validating import document_of
+from outlive._features.flows.graph import NO_RUN, Node, StepView, nodes_of
+from outlive._features.flows.run.plan import Plan
 from outlive._model import Run
 from outlive._model.run import HASHES_FROM
 from outlive._values.event import event_of
@@ -23,10 +24,9 @@ from outlive.client.flows.reading import check_document
 from outlive.client.flows.verbs import Flows
 from outlive.client.state_progress import StateProgress
 from outlive.errors.flow import FlowDamagedError
-from outlive.errors.program import ExpressionError
 
 if TYPE_CHECKING:
-    from outlive._define.flow.document import Document
+    from outlive._features.flows.document.model import Document
     from outlive._model.state_graph import StateGraph
     from outlive.client.client import Client
     from outlive.client.following import JournalEntry

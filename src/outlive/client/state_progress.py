@@ -13,7 +13,7 @@ from typing import TypeVar
 
 import msgspec
 
-from outlive._define.flow.graph import StepState, StepView
+from outlive._features.flows.graph import StepState, StepView
 from outlive._journal.event import (
     AnyEvent,
     AttemptFailed,

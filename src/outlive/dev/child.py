@@ -106,7 +106,7 @@ def _own_engine(app: str | None, module: ModuleType | None) -> list[str]:
 
 def _lacking(read: ReadFile) -> str:
     """The first step of a document that the program does not define, in words; empty if it defines them all."""
-    from outlive._define.flow.problems import FlowError
+    from outlive._features.flows.document.problems import FlowError
     from outlive.client.flows.reading import read_document
 
     try:

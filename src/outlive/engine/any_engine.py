@@ -61,8 +61,8 @@ from outlive.engine.health import Health
 from outlive.engine.sync import Blocking, BlockingEngine, Verb
 
 if TYPE_CHECKING:
-    from outlive._define.flow.document import Document
-    from outlive._define.flow.flow import FlowWorkflow
+    from outlive._features.flows.document.model import Document
+    from outlive._features.flows.flow import FlowWorkflow
 
 R = TypeVar("R")
 T = TypeVar("T")

@@ -45,7 +45,7 @@ def read_configuration(
 
 
 def _check_flows(table: dict[str, Any]) -> Iterable[tuple[tuple[str, ...], str]]:
-    from outlive._define.flow.settings import find_problems
+    from outlive._features.flows.outside.settings import find_problems
 
     return find_problems(table)
 
@@ -65,7 +65,7 @@ def options_of(file: str | os.PathLike[str] | None, options: Mapping[str, Any]) 
         reason = 'no store is named; write store = "sqlite:orders.db", set OUTLIVE_STORE, or give url='
         raise InvalidSettingsError([SettingProblem(where, "store", reason)])
     if file is not None:
-        from outlive._define.flow import settings as of_flows
+        from outlive._features.flows.outside import settings as of_flows
 
         profile = os.environ.get("OUTLIVE_PROFILE")
         of_flows.use(of_flows.read(dict(settings.flows), file=settings.file, profile=profile))

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import msgspec
 
 import outlive.errors as e
-from outlive._define.flow.problems import FlowInputError
+from outlive._features.flows.document.problems import FlowInputError
 from outlive.errors.flow import (
     FlowDamagedError,
     FlowDisabledError,

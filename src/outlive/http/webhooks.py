@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl
 
 import msgspec
 
-from outlive._define.flow.collecting import collection_paused
+from outlive._features.flows.document.garbage_collection import collection_paused
 from outlive._model.schedule import tick_text
 from outlive._model.trigger import RefusedStart, SecretName, Sent, SentEvent
 from outlive.client.events.matching import UNFIT, Match, Webhook, arguments_by
@@ -238,7 +238,7 @@ class Webhooks:
 
 
 def _find_secret(name: str, env: str | None) -> str:
-    from outlive._define.flow.secrets import find_value  # Only where a webhook has a secret.
+    from outlive._features.flows.outside.secrets import find_value  # Only where a webhook has a secret.
 
     return find_value(name, env)
 

@@ -24,8 +24,8 @@ from outlive.remote.run import NewRun
 from outlive.remote.values import only_given, start_fields
 
 if TYPE_CHECKING:
-    from outlive._define.flow.document import Document
-    from outlive._define.flow.flow import FlowWorkflow
+    from outlive._features.flows.document.model import Document
+    from outlive._features.flows.flow import FlowWorkflow
 
 PURGE_AT_ONCE = 1_000
 

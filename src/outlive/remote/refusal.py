@@ -6,7 +6,7 @@ from typing import NoReturn
 
 import msgspec
 
-from outlive._define.flow.problems import FlowError, FlowInputError
+from outlive._features.flows.document.problems import FlowError, FlowInputError
 from outlive.errors import CommitUnknownError, InvalidArgumentError, OutliveError, ServerError, StoreUnavailableError
 from outlive.errors.known import ERRORS
 from outlive.http.problem import ProblemBody

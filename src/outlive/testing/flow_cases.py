@@ -1,6 +1,6 @@
 """Runs the tests inside a flow's document: on a `TestEngine`, with steps mocked by name, and time that skips.
 
-What is not mocked (`outlive._define.flow.mocking`) runs as it does in production.
+What is not mocked (`outlive._features.flows.run.mocking`) runs as it does in production.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
-from outlive._define.flow.document import Case, Document, seconds_of
-from outlive._define.flow.flow import FlowWorkflow
-from outlive._define.flow.mocking import with_mocks
 from outlive._define.registry import REGISTRY
+from outlive._features.flows.document.model import Case, Document, seconds_of
+from outlive._features.flows.flow import FlowWorkflow
+from outlive._features.flows.run.mocking import with_mocks
 from outlive._journal.event import StepSucceeded
 from outlive._model.instant import microseconds_of
 from outlive._model.worker import WorkerOptions

@@ -27,7 +27,7 @@ from outlive.errors.flow import FlowDamagedError
 from outlive.telemetry import log
 
 if TYPE_CHECKING:
-    from outlive._define.flow.flow import FlowWorkflow
+    from outlive._features.flows.flow import FlowWorkflow
 
 LOOK_SECONDS = 5.0
 """How often a worker looks at the index, if no ring reached it."""
@@ -98,8 +98,8 @@ class FlowLoader:
 
     async def _load(self, name: str, digits: str) -> FlowWorkflow | None:
         """A document as a flow; one that cannot be read costs only its own runs."""
-        from outlive._define.flow.document import from_canonical
-        from outlive._define.flow.flow import FlowWorkflow
+        from outlive._features.flows.document.model import from_canonical
+        from outlive._features.flows.flow import FlowWorkflow
 
         try:
             flow = FlowWorkflow(from_canonical((await self._library.document(name, digits)).canonical))

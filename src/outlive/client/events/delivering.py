@@ -29,9 +29,9 @@ async def deliver(store: Store, name: str, event: SentEvent) -> int:
         UnreachableError, AnswerError, HttpStatusError: it was not taken now, and may be later.
         DeliveryRefusedError: it will not be taken.
     """
-    from outlive._define.flow import settings  # Only a worker that delivers something needs it.
-    from outlive._define.flow.fetching import Request
-    from outlive._define.flow.secrets import find_value
+    from outlive._features.flows.outside import settings  # Only a worker that delivers something needs it.
+    from outlive._features.flows.outside.http_client import Request
+    from outlive._features.flows.outside.secrets import find_value
 
     sink = (await read_sinks(store)).get(name)
     if sink is None:

@@ -49,8 +49,8 @@ class LibraryTriggers:
 
 
 def _triggers_in(canonical: bytes, version: int) -> Triggers | None:
-    from outlive._define.flow.document import from_canonical
-    from outlive._define.flow.triggers import described_as, triggers_in
+    from outlive._features.flows.document.model import from_canonical
+    from outlive._features.flows.run.triggers import described_as, triggers_in
 
     document = from_canonical(canonical)
     found = triggers_in(document)

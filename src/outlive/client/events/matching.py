@@ -65,7 +65,7 @@ def arguments_by(
     for trigger in fitting:
         if not triggers.document:
             return _checked(triggers, scope["event"]["data"])
-        from outlive._define.flow.triggers import arguments_for, holds, mapped  # Only flows need it.
+        from outlive._features.flows.run.triggers import arguments_for, holds, mapped  # Only flows need it.
 
         if trigger.condition and not holds(trigger.condition, scope):
             continue

@@ -46,8 +46,8 @@ async def bring_documents(library: Library, documents: Iterable[CarriedDocument]
     Raises:
         HistoryFormatError: one is not a document.
     """
-    from outlive._define.flow.document import from_canonical
-    from outlive._define.flow.document import hash_of as hash_of_document
+    from outlive._features.flows.document.model import from_canonical
+    from outlive._features.flows.document.model import hash_of as hash_of_document
 
     for each in documents:
         try:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
-from outlive._define.flow.graph import Node, StepState, StepView
+from outlive._features.flows.graph import Node, StepState, StepView
 from outlive._model import child_id
 from outlive._model.instant import microseconds_of
 from outlive._values.event import Event

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from outlive._define.flow.collecting import collection_paused
-from outlive._define.flow.document import Document, canonical_json, hash_of
-from outlive._define.flow.problems import FlowError, FlowInputError, Problem
+from outlive._features.flows.document.garbage_collection import collection_paused
+from outlive._features.flows.document.model import Document, canonical_json, hash_of
+from outlive._features.flows.document.problems import FlowError, FlowInputError, Problem
 from outlive.client.flows.records import StoredDocument
 from outlive.errors import ArgumentTypeError
 
 if TYPE_CHECKING:
-    from outlive._define.flow.positions import Positions
+    from outlive._features.flows.document.positions import Positions
 
 
 class ReadDocument(NamedTuple):
@@ -46,8 +46,8 @@ def read_document(text: str, *, file: str = "", checks: bool = True, knows_steps
     Raises:
         FlowError: something is wrong; all problems, with their lines.
     """
-    from outlive._define.flow.reading import read
-    from outlive._define.flow.validating import document_of
+    from outlive._features.flows.document.reading import read
+    from outlive._features.flows.document.validating import document_of
 
     with collection_paused():
         reading = read(text, file)
@@ -64,10 +64,10 @@ def check_document(
     Raises:
         FlowError: it cannot run.
     """
-    from outlive._define.flow.checking import check, refuse
-    from outlive._define.flow.flow import FlowWorkflow
-    from outlive._define.flow.known import known_here
-    from outlive._define.flow.triggers import schedules_in
+    from outlive._features.flows.document.checking import check, refuse
+    from outlive._features.flows.document.known_names import known_here
+    from outlive._features.flows.flow import FlowWorkflow
+    from outlive._features.flows.run.triggers import schedules_in
 
     # A step that is not known here is a warning: workers may have it.
     warnings = refuse(check(document, known_here(), positions), file)
@@ -89,7 +89,7 @@ def document_given(where: str, given: object, *, checks: bool = True) -> ReadDoc
     Raises:
         ArgumentTypeError: it is none. FlowError: something is wrong with it.
     """
-    from outlive._define.flow.flow import FlowWorkflow
+    from outlive._features.flows.flow import FlowWorkflow
 
     match given:
         case str():

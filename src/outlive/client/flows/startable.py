@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from outlive._define.flow.flow import FlowWorkflow
+from outlive._features.flows.flow import FlowWorkflow
 
 
 class LibraryFlow(FlowWorkflow):

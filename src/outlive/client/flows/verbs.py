@@ -24,8 +24,8 @@ from outlive.client.start_options import StartOptions, start_arguments
 from outlive.errors.flow import FlowDisabledError, FlowInUseError, FlowNotFoundError
 
 if TYPE_CHECKING:
-    from outlive._define.flow.document import Document
-    from outlive._define.flow.flow import FlowWorkflow
+    from outlive._features.flows.document.model import Document
+    from outlive._features.flows.flow import FlowWorkflow
     from outlive.client.flows.reading import ReadDocument
 
 OPEN = tuple(status for status in RunStatus if not status.is_terminal)
@@ -307,7 +307,7 @@ class Flows:
         return stored.document, stored.text
 
     async def _stored(self, name: str, revision: int, digits: str) -> StoredFlow:
-        from outlive._define.flow.document import from_canonical
+        from outlive._features.flows.document.model import from_canonical
 
         kept = await self._library.document(name, digits)
         document = from_canonical(kept.canonical)

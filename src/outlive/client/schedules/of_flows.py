@@ -19,7 +19,7 @@ from outlive.errors import InvalidArgumentError
 from outlive.telemetry import log
 
 if TYPE_CHECKING:
-    from outlive._define.flow.flow import FlowWorkflow
+    from outlive._features.flows.flow import FlowWorkflow
 
 
 async def declare_flows(
@@ -38,8 +38,8 @@ async def declare_flows(
 
 
 def _schedules_of(flow: FlowWorkflow, entry: FlowEntry, by: Declared) -> dict[str, Wanted]:
-    from outlive._define.flow.problems import FlowError, FlowInputError
-    from outlive._define.flow.triggers import schedules_in, warn_of_idle
+    from outlive._features.flows.document.problems import FlowError, FlowInputError
+    from outlive._features.flows.run.triggers import schedules_in, warn_of_idle
 
     found: dict[str, Wanted] = {}
     warn_of_idle(flow.document)

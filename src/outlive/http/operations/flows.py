@@ -9,13 +9,13 @@ from typing import Annotated, Any
 from msgspec import UNSET, Meta, Struct
 
 import outlive.errors as e
-from outlive._define.flow import settings
-from outlive._define.flow.addresses import fixed_vars
-from outlive._define.flow.document import Document, Variable, hash_of
-from outlive._define.flow.given import input_schema, variable_schema
-from outlive._define.flow.problems import FlowError, FlowInputError, Problem
-from outlive._define.flow.reading import read
-from outlive._define.flow.validating import document_of
+from outlive._features.flows.document.inputs import input_schema, variable_schema
+from outlive._features.flows.document.model import Document, Variable, hash_of
+from outlive._features.flows.document.problems import FlowError, FlowInputError, Problem
+from outlive._features.flows.document.reading import read
+from outlive._features.flows.document.validating import document_of
+from outlive._features.flows.outside import settings
+from outlive._features.flows.outside.addresses import fixed_vars
 from outlive._values.flow import Flow, FlowRevision
 from outlive.errors.flow import FlowDamagedError, FlowDisabledError, FlowInUseError, FlowNotFoundError, StaleFlowError
 from outlive.http.operation import Call, operation

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 
 import outlive.errors as e
-from outlive._define.flow.problems import FlowError, Problem, dotted
+from outlive._features.flows.document.problems import FlowError, Problem, dotted
 from outlive.client.graphs import MachineGraph, check_text, graph_of_document
 from outlive.errors.program import UnknownWorkflowError
 from outlive.http.operation import Call, operation

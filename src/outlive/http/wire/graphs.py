@@ -7,8 +7,8 @@ from typing import Literal
 
 from msgspec import Struct
 
-from outlive._define.flow.graph import StepState, StepView, arrows_of
 from outlive._define.layout import Layout, arrange
+from outlive._features.flows.graph import StepState, StepView, arrows_of
 from outlive.client.graphs import FlowGraph, MachineGraph
 
 LETTER, PADDING, WIDTH_MIN, WIDTH_MAX = 7.6, 44, 124, 240

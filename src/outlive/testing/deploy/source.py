@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
 
 import msgspec
 
-from outlive._define.flow.document import from_canonical
-from outlive._define.flow.flow import FlowWorkflow
 from outlive._define.registry import Registry
+from outlive._features.flows.document.model import from_canonical
+from outlive._features.flows.flow import FlowWorkflow
 from outlive._journal.codec import Row
 from outlive._model import RunFilter, RunStatus
 from outlive._runtime.services.flow_loader import FlowLoader

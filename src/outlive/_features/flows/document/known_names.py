@@ -1,0 +1,131 @@
+"""The names that `use:` can say: the built-ins, and the steps and workflows that are registered in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+import msgspec
+
+from outlive._cel import ANY, Type, type_of_schema
+from outlive._define.registry import REGISTRY
+from outlive._features.flows.built_in import NAMES, find_built_in
+from outlive._features.flows.built_in.contract import OneOf
+from outlive._journal.described import describe
+
+DEPTH_MAX = 10
+"""How deeply definitions are put into each other."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """The declaration of a built-in, as it is known before anything runs."""
+
+    arguments: type[msgspec.Struct]
+    result: Type = ANY
+    deferred: frozenset[str] = frozenset()
+    """Arguments that it renders itself, once for each item: they may use `item` and `index`."""
+    takes_secrets: bool = False
+    """Whether it resolves secrets in the step that uses them; else a reference to one means nothing to it."""
+    one_of: OneOf | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """The declaration of a registered step or workflow, as it is known before anything runs."""
+
+    name: str
+    properties: Mapping[str, Any]
+    """The JSON Schema of each argument."""
+    required: frozenset[str] = frozenset()
+    takes_others: bool = False
+    """Whether it takes arguments by any name."""
+    result: Type = ANY
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """The names that `use:` may have, and what is known of them."""
+
+    built_ins: Mapping[str, Shape] = field(default_factory=dict)
+    registered: frozenset[str] = frozenset()
+    find: Callable[[str], Registered | None] = lambda name: None
+    """Finds the arguments and the result of a registered step or workflow, by its annotations."""
+
+    @property
+    def names(self) -> set[str]:
+        """All of them."""
+        return {*self.built_ins, *self.registered}
+
+
+def shape_of(built_in: Any) -> Shape:
+    """The shape of a built-in."""
+    return Shape(
+        built_in.arguments,
+        built_in.result,
+        getattr(built_in, "deferred", frozenset()),
+        getattr(built_in, "takes_secrets", False),
+        getattr(built_in, "one_of", None),
+    )
+
+
+class _Shapes(Mapping[str, Shape]):
+    """The shapes of all built-ins; the module of one is imported when a document uses it."""
+
+    def __getitem__(self, name: str) -> Shape:
+        built_in = find_built_in(name)
+        if built_in is None:
+            raise KeyError(name)
+        return shape_of(built_in)
+
+    def __contains__(self, name: object) -> bool:
+        return name in NAMES
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(NAMES)
+
+    def __len__(self) -> int:
+        return len(NAMES)
+
+
+def known_here() -> Known:
+    """The names that are known in this process."""
+    workflows = (each.name for each in REGISTRY.workflows())
+    return Known(_Shapes(), frozenset((*REGISTRY.step_names(), *workflows)), cache(_registered))
+
+
+def _registered(name: str) -> Registered | None:
+    spec = REGISTRY.find_step(name) or REGISTRY.find_workflow(name)
+    if spec is None or getattr(spec.signature, "takes_input", False):
+        return None  # A flow looks at its input itself.
+    described = describe(spec.signature, spec.fn)
+    arguments = inlined(described.arguments)
+    return Registered(
+        name,
+        arguments["properties"],
+        frozenset(arguments["required"]),
+        arguments["additionalProperties"] is not False,
+        type_of_schema(inlined(described.result)),
+    )
+
+
+def inlined(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """A schema with its definitions in place of references to them; one that contains itself can be anything inside."""
+    definitions = schema.get("$defs", {})
+
+    def walk(value: Any, within: tuple[str, ...]) -> Any:
+        if isinstance(value, list):
+            return [walk(each, within) for each in value]
+        if not isinstance(value, dict):
+            return value
+        reference = value.get("$ref")
+        if isinstance(reference, str):
+            name = reference.rpartition("/")[2]
+            known = {} if name in within or len(within) > DEPTH_MAX else definitions.get(name, {})
+            return walk(known, (*within, name))
+        return {key: walk(each, within) for key, each in value.items() if key != "$defs"}
+
+    found: dict[str, Any] = walk(dict(schema), ())
+    return found

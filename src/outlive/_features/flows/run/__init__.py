@@ -1,0 +1,1 @@
+"""Runs of flows: `plan` makes a plan of a document, `driver` runs its steps in their order, `target` calls each."""

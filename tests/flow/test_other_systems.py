@@ -1,0 +1,285 @@
+"""Flows of Stepflow, and pipelines and workflows of Flowbot, carried over; and what is said about the rest."""
+
+from typing import Any
+
+import pytest
+
+from outlive._features.flows.document.known_names import known_here
+from outlive._features.flows.document.problems import FlowError
+from outlive._features.flows.document.reading import read
+from outlive._features.flows.document.writing import as_yaml
+from outlive._features.flows.other_systems.import_document import import_document
+from outlive._features.flows.other_systems.imported import Imported
+from tests.flow.corpus import problems_in
+
+STEPFLOW = """
+schema: https://stepflow.org/schemas/v1/flow.json
+name: Basic Math Operations
+description: Adds and multiplies
+version: 1.2.0
+schemas:
+  type: object
+  properties:
+    input:
+      type: object
+      required: [m]
+      properties:
+        m: { type: integer }
+        n: { type: integer, pattern: "x" }
+    variables:
+      type: object
+      required: [api_key]
+      properties:
+        api_key: { type: string, is_secret: true }
+        mode: { type: string, default: fast, enum: [fast, slow] }
+steps:
+- id: sum
+  component: /python/add
+  input:
+    a: { $input: m }
+    b: { $input: "$.list[0].n" }
+    key: { $variable: api_key }
+  onError: { action: retry, maxRetries: 5 }
+- id: mean-of-all
+  component: /python/mean
+  mustExecute: true
+  input:
+    total: { $step: sum, path: "$.total" }
+    raw: { $literal: { $step: sum } }
+    text: "costs ${{ nothing }}"
+  onError: { action: useDefault, defaultValue: { mean: 0 } }
+- id: doubler
+  component: /builtin/put_blob
+  input:
+    blob_type: flow
+    data:
+      $literal:
+        steps:
+        - { id: twice, component: /python/double, input: { value: { $input: $ } } }
+        output: { $step: twice, path: result }
+- id: double_all
+  component: /builtin/map
+  input:
+    flow_id: { $step: doubler, path: blob_id }
+    items: { $input: items }
+- id: kept
+  component: /put_blob
+  input: { data: { $step: sum } }
+- id: answer
+  component: /builtin/openai
+  input: { messages: [{ role: user, content: { $step: kept, path: blob_id } }], api_key: { $variable: api_key } }
+- id: code
+  component: /python/udf
+  input: { blob_id: x }
+  cache: 5m
+output:
+  mean: { $step: mean-of-all }
+  either:
+    $if: { $step: sum, path: ok }
+    then: { $coalesce: [{ $step: sum }, 0] }
+  all: { $step: double_all, path: results }
+  said: { $step: answer, path: $.response }
+test:
+  cases:
+  - name: small
+    input: { m: 1, items: [] }
+    output: { outcome: success, result: { mean: 1 } }
+  - name: broken
+    input: { m: 1 }
+    output: { outcome: failed, error: { code: COMPONENT_FAILED, message: no } }
+"""
+
+PIPELINE = """
+name: news
+description: Send what is new
+enabled: true
+resumable: false
+triggers:
+  - { type: event, enabled: true, event: feed.changed }
+  - { type: cron, enabled: true, cron: "0 3 * * *", cron_timeout: 30m }
+  - type: webhook
+    enabled: true
+    webhook: { path: hooks/news, method: POST, auth: { token: abc } }
+  - { type: event, enabled: false, event: old }
+steps:
+  - name: get-feeds
+    capability: rss
+    operation: fetch
+    params: { url: '{{event "url"}}', max: 10, note: "from {{.Event.host}} at {{now}}" }
+    retry: { max_attempts: 3, delay: 1s, backoff: exponential, max_delay: 60s, jitter: true, retry_on: [timeout, odd] }
+  - name: tell
+    capability: core
+    operation: notify_send
+    params:
+      payload: { count: '{{step "get-feeds" "count"}}', all: "{{json .Steps.get-feeds}}" }
+"""
+
+WORKFLOW = """
+name: track
+describe: Save and track
+resumable: true
+max_concurrency: 3
+inputs:
+  - { name: url, type: string, required: true }
+  - { name: tag, type: string, required: false, default: none }
+  - { name: more, type: json }
+pipeline: [start, left, right, join]
+tasks:
+  - { id: start, action: "mapper:", params: { url: "{{input.url}}" } }
+  - { id: left, action: capability:karakeep.create, conn: [start], params: { seed: '{{step "start" "result"}}' } }
+  - { id: right, action: "shell:ls -l", conn: [start] }
+  - { id: join, action: "docker:alpine", conn: [left, right], params: { cmd: "echo {{left.result.id}}" } }
+  - { id: forgotten, action: "mapper:" }
+"""
+
+
+def imported(text: str) -> Imported:
+    """The flow, which is a good one."""
+    made = import_document(text)
+    written = as_yaml(made.data)
+    assert [each for each in problems_in(written, known_here()) if "warning" not in each] == []
+    return made
+
+
+def notes(made: Imported) -> list[str]:
+    """What a person has to do, without columns."""
+    return [f"{each.line}: {each.message}" for each in made.problems]
+
+
+def test_a_flow_of_stepflow_keeps_its_meaning() -> None:
+    """References, retries, defaults, secrets, tests, and the flow that it put into a blob."""
+    made = imported(STEPFLOW)
+    data = made.data
+
+    assert data["name"] == "basic_math_operations"
+    assert data["input"] == {
+        "m": {"type": "integer"},
+        "n": {"type": "integer", "required": False},
+        "list": {"type": "any", "required": False},
+        "items": {"type": "any", "required": False},
+    }
+    assert data["vars"]["api_key"] == {"type": "string", "secret": True, "env": "API_KEY"}
+    assert data["vars"]["mode"] == {"type": "string", "default": "fast", "schema": {"enum": ["fast", "slow"]}}
+    assert data["steps"]["sum"] == {
+        "use": "python.add",
+        "with": {"a": "${{ input.m }}", "b": "${{ input.list[0].n }}", "key": "${{ vars.api_key }}"},
+        "on_error": {"retry": {"attempts": 6}},
+    }
+    assert data["steps"]["mean_of_all"] == {
+        "use": "python.mean",
+        "with": {
+            "total": "${{ steps.sum.total }}",
+            "raw": {"$literal": {"$step": "sum"}},
+            "text": "costs $${{ nothing }}",
+        },
+        "must_run": True,
+        "on_error": {"use_default": {"mean": 0}},
+    }
+    assert data["steps"]["double_all"]["with"]["do"] == {
+        "steps": {"twice": {"use": "python.double", "with": {"value": "${{ item }}"}}},
+        "output": "${{ steps.twice.result }}",
+    }
+    assert "doubler" not in data["steps"]
+    assert data["output"]["mean"] == "${{ steps.mean_of_all }}"
+    assert data["steps"]["kept"] == {"use": "blob", "with": {"put": "${{ steps.sum }}"}}
+    assert data["steps"]["answer"]["with"] == {
+        "messages": [{"role": "user", "content": "${{ steps.kept.id }}"}],
+        "key": "${{ vars.api_key }}",
+    }
+    assert data["output"]["said"] == "${{ steps.answer.text }}"
+    assert data["tests"][1]["error"] == {"message": "no"}
+
+
+def test_an_import_from_stepflow_names_the_lines_that_it_leaves_out() -> None:
+    """An import from Stepflow names each line that it cannot carry over."""
+    assert notes(imported(STEPFLOW)) == [
+        "6: `pattern` of a schema is not checked here, and left out",
+        "58: code inside a flow is not carried over",
+        "60: `cache` of a step is not carried over",
+    ]
+
+
+def test_a_pipeline_of_flowbot_runs_its_steps_in_order() -> None:
+    """The data of its event is the input of the flow."""
+    made = imported(PIPELINE)
+    data = made.data
+
+    assert data["triggers"] == [
+        {"event": "feed.changed"},
+        {"schedule": "0 3 * * *"},
+        {"webhook": "/hooks/news", "token": "webhook_token"},
+    ]
+    assert data["vars"]["webhook_token"]["secret"] is True
+    assert data["steps"]["get_feeds"] == {
+        "use": "rss.fetch",
+        "with": {"url": "${{ input.url }}", "max": 10, "note": "from ${{ input.host }} at {{now}}"},
+        "retry": {"attempts": 3, "first": "1s", "cap": "60s", "kind": "exponential", "on": ["TimeoutError", "odd"]},
+    }
+    assert data["steps"]["tell"]["after"] == ["get_feeds"]
+    assert data["steps"]["tell"]["with"]["payload"] == {
+        "count": "${{ steps.get_feeds.count }}",
+        "all": "${{ steps.get_feeds }}",
+    }
+    assert data["resumable"] is False
+    assert data["timeout"] == "30m"
+    assert notes(made) == [
+        "9: the token of a webhook is a secret, and not in the flow",
+        "12: a disabled trigger is left out",
+        "17: the template {{now}} computes something that is not carried over",
+    ]
+
+
+def test_a_workflow_of_flowbot_becomes_a_graph() -> None:
+    """By `conn` where tasks may run side by side, and in the order of `pipeline` where not."""
+    made = imported(WORKFLOW)
+    data = made.data
+
+    assert data["concurrency"] == 3
+    assert data["input"]["tag"] == {"type": "string", "default": "none"}
+    assert data["input"]["more"] == {"type": "any", "required": False}
+    assert data["steps"]["start"] == {"use": "noop", "with": {"url": "${{ input.url }}"}}
+    assert data["steps"]["left"]["with"] == {"seed": "${{ steps.start }}"}
+    assert data["steps"]["join"]["after"] == ["left", "right"]
+    assert data["steps"]["join"]["with"] == {
+        "image": "alpine",
+        "arguments": ["sh", "-c", "echo ${{ steps.left.id }}"],
+    }
+    assert notes(made) == [
+        "14: a flow cannot say by itself what runs on a machine: ls -l",
+        "15: a flow cannot say by itself what runs on a machine: alpine",
+        "16: task forgotten is not in `pipeline`, so it is left out",
+    ]
+    alone = imported(WORKFLOW.replace("max_concurrency: 3", "max_concurrency: 1")).data
+    assert [step.get("after") for step in alone["steps"].values()] == [None, ["start"], ["left"], ["right"]]
+
+
+@pytest.mark.parametrize("text", ["name: orders\nsteps: {a: {use: b}}", "- a", "a: 1"])
+def test_a_document_of_neither_is_refused(text: str) -> None:
+    """One of ours, too: there is nothing to import."""
+    with pytest.raises(FlowError, match="neither Stepflow"):
+        import_document(text)
+
+
+def test_a_document_that_is_broken_itself_is_refused_with_its_lines() -> None:
+    """All that is wrong with it, as of one of ours."""
+    with pytest.raises(FlowError) as caught:
+        import_document("name: x\nsteps:\n- {id: a, component: /b, onError: {action: 5}}\n- {component: 7}\n", "x.yaml")
+
+    assert str(caught.value).splitlines() == [
+        "x.yaml:3:44: steps[0].onError.action is 5; expected text",
+        "x.yaml:4:3: `id` of steps[1] is missing",
+        "x.yaml:4:15: steps[1].component is 7; expected text",
+    ]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"a": "0o17", "b": ["no", "on", "1e3", "12:30", "~", ""], "c": {"d": None, "e": 1.5, "f": True}},
+        {"text": "two\nlines", "indented": "  a\n b", "tail": "x\n\n", "é": "\u2028 \t", "long": "word " * 50},
+        {"${{ x }}": "${{ y }}", "quote": 'it\'s "x"', "hash": "# no", "colon": "a: b"},
+    ],
+)
+def test_written_yaml_is_read_as_the_same_data(data: dict[str, Any]) -> None:
+    """YAML that an import writes is read as the same data, though PyYAML writes by the rules of YAML 1.1."""
+    assert read(as_yaml(data)).data == data
