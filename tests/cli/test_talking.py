@@ -126,6 +126,24 @@ async def test_a_message_that_a_run_does_not_take_is_one_line(engine: Engine, sa
     await engine.cancel("talk-2")
 
 
+@outlive.workflow(signals={"paid": TalkedPayment})
+async def talked_declared() -> int:
+    """Hears a signal of a declared type."""
+    return (await outlive.wait_for_signal("paid", TalkedPayment)).cents
+
+
+@pytest.mark.parametrize("payload", ['"five"', '{"cents": "five"}', "null"])
+async def test_declared_signal_of_another_type_is_refused(engine: Engine, say: Say, payload: str) -> None:
+    """`outlive signal` ends with 1 and one line about a payload that does not fit, and the run takes the next one."""
+    run = await engine.start(talked_declared, id="talk-4")
+    refused = await say("signal", "talk-4", "paid", payload)
+
+    assert (1, 1) == (refused.exit_code, len(refused.stderr.splitlines()))
+    assert "signal 'paid' of workflow talked_declared" in refused.stderr
+    assert 0 == (await say("signal", "talk-4", "paid", '{"cents": 5}')).exit_code
+    assert 5 == await run.result()
+
+
 async def test_workflows_are_listed_with_what_they_take(engine: Engine, say: Say) -> None:
     """Workflows are listed with the arguments that their workers have described."""
     table = (await say("workflows", "list")).stdout

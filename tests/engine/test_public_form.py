@@ -19,8 +19,18 @@ import jsonschema_rs
 import msgspec
 import pydantic
 import pytest
+from agents import TResponseInputItem
 from click.testing import CliRunner
 from hypothesis import given
+from langchain_core.messages import (
+    AIMessage,
+    AnyMessage,
+    BaseMessage,
+    HumanMessage,
+    SystemMessage,
+    ToolCall,
+    ToolMessage,
+)
 from pydantic_ai.messages import BinaryContent, ModelMessage, ModelRequest, ModelResponse, TextPart, UserPromptPart
 
 import outlive
@@ -30,6 +40,7 @@ from outlive._journal.tagged import READERS
 from outlive._journal.value import TAGGED, codec_for
 from outlive.cli import main
 from outlive.codecs import register
+from outlive.errors import UnserialisableError
 from outlive.http import Api
 from outlive.testing import TestEngine
 from tests.http.caller import Caller, served
@@ -387,6 +398,41 @@ def test_messages_of_a_framework_come_back_from_their_public_form() -> None:
     assert public[0]["parts"][0]["content"][1]["data"] == "JVBERg=="
     assert codec.decode(json.dumps(public).encode(), "messages") == MESSAGES
     jsonschema_rs.validate(schema, public)
+
+
+def test_messages_of_langchain_come_back() -> None:
+    """`AnyMessage`, a union of models that a function of LangChain tells apart, comes back with each of its classes."""
+    said = [
+        SystemMessage("be brief"),
+        HumanMessage(["look", {"type": "image_url", "image_url": "https://example.com/a.png"}], id="m-1"),
+        AIMessage("", tool_calls=[ToolCall(name="look", args={"at": [1]}, id="c-1")], response_metadata={"cost": 0.5}),
+        ToolMessage("a cat", tool_call_id="c-1", status="error"),
+    ]
+    codec = codec_for(list[AnyMessage])
+    data = codec.encode(said, "messages")
+
+    assert codec.decode(data, "messages") == codec.decode(json.dumps(public_json(data)).encode(), "messages") == said
+    assert list(map(type, codec.decode(data, "messages"))) == list(map(type, said))
+
+
+def test_refusal_of_a_message_as_its_base_names_the_union_to_use() -> None:
+    """`list[BaseMessage]` could not hold what its messages are; the error names the type that can."""
+    with pytest.raises(UnserialisableError, match=r"annotate AnyMessage of langchain_core\.messages: BaseMessage has"):
+        codec_for(list[BaseMessage]).encode([HumanMessage("hi")], "messages")
+
+
+def test_messages_of_openai_agents_come_back() -> None:
+    """`TResponseInputItem` is a union of some thirty typed dicts, of which a conversation has several."""
+    said: list[TResponseInputItem] = [
+        {"role": "user", "content": "hi"},
+        {"role": "user", "content": [{"type": "input_text", "text": "and?"}]},
+        {"type": "function_call", "call_id": "c-1", "name": "look", "arguments": '{"at": 1}'},
+        {"type": "function_call_output", "call_id": "c-1", "output": "a cat"},
+    ]
+    codec = codec_for(list[TResponseInputItem])
+    data = codec.encode(said, "items")
+
+    assert codec.decode(data, "items") == codec.decode(json.dumps(public_json(data)).encode(), "items") == said
 
 
 @QUICK

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import outlive
+
+
+@dataclass
+class Paid:
+    """What a signal brings."""
+
+    cents: int
 
 
 class Flag:
@@ -40,6 +49,12 @@ async def api_patient() -> str:
     """Waits for a signal."""
     outlive.publish(stage="waiting", password="hunter22")
     return str(await outlive.wait_for_signal("go"))
+
+
+@outlive.workflow(signals={"paid": Paid})
+async def api_declared() -> int:
+    """Waits for a signal of a declared type."""
+    return (await outlive.wait_for_signal("paid", Paid)).cents
 
 
 @outlive.workflow

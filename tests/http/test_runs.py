@@ -179,6 +179,18 @@ async def test_signals_arrive_once_for_each_key(api: Caller) -> None:
     assert (409, "RunFinishedError") == (late.status, late.error)
 
 
+async def test_declared_signal_of_another_type_is_refused(api: Caller) -> None:
+    """A payload that the type in `signals={...}` does not fit is answered with 422, and the run goes on waiting."""
+    await start(api, "api_declared", id="one")
+    for payload in ("five", {"cents": "five"}, [5], None):
+        refused = await api.post(f"{RUNS}/one/signals/paid", {"payload": payload})
+        assert (422, "SignalTypeError") == (refused.status, refused.error), payload
+        assert b"signal 'paid' of workflow api_declared" in refused.body
+
+    assert 202 == (await api.post(f"{RUNS}/one/signals/paid", {"payload": {"cents": 5}})).status
+    assert 5 == (await api.get(f"{RUNS}/one/result?wait=10")).data["result"]
+
+
 async def test_asks_are_answered_once_for_each_key(api: Caller) -> None:
     """An ask with the same key has the same answer, also an error; an ask without an answer yet gets 202 with its
     key."""

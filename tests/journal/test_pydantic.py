@@ -278,7 +278,7 @@ class Shortened(BaseModel):
 @pytest.mark.parametrize(
     ("annotation", "value", "place"),
     [
-        (Base, Derived(a=1, b=2), r"\$, Derived: would come back as Base"),
+        (Base, Derived(a=1, b=2), r"\$, Derived: would come back as Base.*; annotate a union, Derived \| \.\.\.: Base"),
         (Box[Base], Box[Base](content=Derived(a=1, b=2)), r"\$\.content, Derived"),
         (Cat | Base, Derived(a=1, b=2), r"\$, Derived"),
         (Rounding, Rounding(n=1), r"\$\.n, int: would come back as int 3"),

@@ -22,6 +22,7 @@ from outlive.errors import ConfigurationError
 from outlive.testing import SurvivalError, Survivor, TestEngine, crash_everywhere
 from outlive.testing.crash.mortal import Death
 from outlive.testing.crash.trial import Trial
+from tests.testing.process_step import double_in_process
 
 world: list[str] = []
 
@@ -263,6 +264,35 @@ async def test_crash_everywhere_runs_on_files(tmp_path: Path) -> None:
 
     assert report.points == 4
     assert list(tmp_path.iterdir()) == []
+
+
+@outlive.workflow(name="crash.doubled")
+async def doubled(number: int) -> int:
+    """Has a step in a process."""
+    return await double_in_process(number)
+
+
+async def test_steps_in_processes_survive() -> None:
+    """A process of a step is ended with the one that began it, and another one runs the step again."""
+    report = await crash_everywhere(doubled, 1, max_points=3)
+
+    assert (report.result, report.points) == (2, 3)
+    assert any("StepSucceeded crash.double" in write for write in report.writes)
+
+
+@outlive.workflow(name="crash.long")
+async def long(steps: int) -> int:
+    """So many steps in a row."""
+    return sum([len(await label(str(number))) for number in range(steps)])
+
+
+async def test_workflow_of_hundreds_of_steps_dies_at_a_sample_of_its_points(died: list[int]) -> None:
+    """The points that are tried are spread over all of its commits."""
+    report = await crash_everywhere(long, 200, max_points=4)
+
+    assert (report.result, report.points) == (490, 4)
+    assert report.points_found >= 400
+    assert len({write * 4 // len(report.writes) for write in died}) >= 3
 
 
 # -- What never ends ---------------------------------------------------------------------------------------------------

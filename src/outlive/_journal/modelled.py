@@ -82,6 +82,30 @@ def read_model(cls: Any, plain: Any) -> Any:
         raise _without_values(error) from error
 
 
+def advice(cls: type, base: type) -> str:
+    """How to annotate a model that came back as its base: as the union that its package has, if there is one, as
+    `AnyMessage` of LangChain; else as a union of the user's own. Nothing for other values."""
+    if cls is base or not (is_model(base) and issubclass(cls, base)):
+        return ""
+    package = sys.modules.get(cls.__module__.rpartition(".")[0])
+    unions = [name for name, each in vars(package).items() if cls in _members(each)] if package else []
+    wanted = f"{unions[0]} of {cls.__module__.rpartition('.')[0]}" if unions else f"a union, {cls.__qualname__} | ..."
+    return f"; annotate {wanted}: {base.__qualname__} has no other fields than its own"
+
+
+def _members(annotation: Any) -> list[Any]:
+    """The members of a union, without their marks."""
+    kind = _bare(annotation)
+    return [_bare(each) for each in typing.get_args(kind)] if typing.get_origin(kind) in _UNIONS else []
+
+
+def _bare(annotation: Any) -> Any:
+    """A type without its marks."""
+    while typing.get_origin(annotation) is typing.Annotated:
+        annotation = typing.get_args(annotation)[0]
+    return annotation
+
+
 def schema_of_model(annotation: Any) -> dict[str, Any]:
     """The JSON Schema of the public form of a model, or of what is made of models."""
     from pydantic import TypeAdapter
@@ -231,9 +255,7 @@ def _member_for(members: tuple[Any, ...], value: Any) -> Any:
         others = [each for each in members if each not in (bytes, bytearray, type(None))]
         return Any if others else next(each for each in members if each is not type(None))
     for member in members:
-        kind = member
-        while typing.get_origin(kind) is typing.Annotated:
-            kind = typing.get_args(kind)[0]
+        kind = _bare(member)
         origin = typing.get_origin(kind) or kind
         if isinstance(value, list) and isinstance(origin, type) and issubclass(origin, Collection):
             return kind

@@ -29,7 +29,7 @@ from uuid import UUID
 
 import msgspec
 
-from outlive._journal.modelled import Adapter, is_for_pydantic, is_model, read_model, write_model
+from outlive._journal.modelled import Adapter, advice, is_for_pydantic, is_model, read_model, write_model
 from outlive._journal.tagged import DEPTH_MAX, NOT_AWAITED, find_unwritable, from_plain, has_plain_zone, to_plain
 from outlive.errors import ConfigurationError, UnreadableError, UnserialisableError
 from outlive.errors.program import UnstorableTypeError
@@ -156,9 +156,8 @@ class TypedCodec:
             raise self._mismatch(value, what, error) from error
         if back != value or not _is_exact(back, value):
             path, part, other = _first_difference(value, back)
-            raise UnserialisableError(
-                what, path, type(part).__qualname__, f"would come back as {type(other).__qualname__} {_short(other)}"
-            )
+            reason = f"would come back as {type(other).__qualname__} {_short(other)}{advice(type(part), type(other))}"
+            raise UnserialisableError(what, path, type(part).__qualname__, reason)
 
     def _refusal(self, value: Any, what: str, reason: str) -> UnserialisableError:
         path, part = self._culprit(value, "$", DEPTH_MAX)
