@@ -23,7 +23,6 @@ NEEDS_THE_STORE = {
     "metrics": "the metrics port of a worker",
     "namespaces": "engine.quotas",
     "postgresql": "connection=",
-    "security": "engine.keys.find",
     "values": "engine.counters",
 }
 PAGES = [page for page in PAGES_WITH_EXAMPLES if "outlive.Engine(" in page.read_text("utf-8")]

@@ -14,6 +14,7 @@ import apsw
 import msgspec
 
 import outlive
+from outlive._features.flows.flow import FlowWorkflow
 from outlive._journal.event import AnyEvent
 from outlive._model import Run
 from outlive._platform import HAS_BYTE_LOCKS
@@ -32,8 +33,10 @@ from outlive._store.audit import Action
 from outlive._store.contract import Store
 from outlive._store.postgres import PostgresStore
 from outlive._store.sqlite import SqliteStore
+from outlive._values.key import ApiKey
 from outlive.client.client import Client
 from outlive.client.handle import StoredRun
+from outlive.client.secret_token import new_token
 from outlive.testing.engine import TestEngine
 from outlive.testing.watched_store import WatchedStore
 
@@ -281,6 +284,24 @@ def verbs_inside(engine: outlive.Engine) -> dict[str, Callable[[], Any]]:
     return {
         "audit._append": lambda: engine.audit._append([Action(actor="ann", verb="export")]),
         "audit._has_done": lambda: engine.audit._has_done("request", "r-1"),
+        "audit._record": lambda: engine.audit._record("export"),
         "bulk._progress": lambda: engine.bulk._progress("o-1"),
         "events._webhooks": lambda: engine.events._webhooks("/hooks/orders"),
+        "flows._find": lambda: engine.flows._find("f"),
+        "keys._find": lambda: engine.keys._find(new_token("olv").text),
     }
+
+
+async def find_key(engine: outlive.Engine, secret: str) -> ApiKey | None:
+    """The key with this secret, as a server looks for it."""
+    return await engine.keys._find(secret)
+
+
+async def find_flow(engine: outlive.Engine, name: str) -> FlowWorkflow:
+    """A flow of the library as a workflow, as the command line looks for it."""
+    return await engine.flows._find(name)
+
+
+async def record_action(engine: outlive.Engine, verb: str, target: str = "") -> None:
+    """Write an action into the audit log, as a server does for a verb that writes nothing else."""
+    await engine.audit._record(verb, target)

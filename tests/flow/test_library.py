@@ -16,7 +16,7 @@ from outlive.errors.flow import FlowDamagedError, FlowDisabledError, FlowInUseEr
 from outlive.errors.store import HistoryFormatError
 from outlive.flow import FlowError, FlowInputError
 from outlive.testing import TestEngine
-from tests.engine.inside import store_of
+from tests.engine.inside import find_flow, store_of
 from tests.engine.support import Place, in_time, until, waits
 
 GREETING = """\
@@ -192,7 +192,7 @@ async def test_batch_needs_no_code_where_it_is_started() -> None:
     text = "name: lib-items\nsteps: { one: { use: lib.elsewhere, with: { number: 1 } } }\n"
     async with TestEngine(worker=False) as engine:
         await engine.flows.apply(text)
-        batch = await engine.start_batch(await engine.flows.find("lib-items"), [{}, {}], id="items")
+        batch = await engine.start_batch(await find_flow(engine, "lib-items"), [{}, {}], id="items")
         assert "outlive.batch" == (await batch.run.info()).workflow
 
 
@@ -208,7 +208,7 @@ async def test_disabled_flow_starts_nothing() -> None:
         with pytest.raises(FlowDisabledError, match="is disabled by ann: the bank is closed; it starts"):
             await engine.flows.start("lib-waiting")
         with pytest.raises(FlowDisabledError):
-            await engine.flows.find("lib-waiting")
+            await find_flow(engine, "lib-waiting")
         await run.signal("go")
         assert "ONE" == await run.result()
         assert (await engine.flows.enable("lib-waiting")).is_enabled

@@ -43,12 +43,10 @@ ONLY_A_CONNECTION = {
     "follow": "the same for operations that send messages one by one",
 }
 FOR_THE_ENGINE_ITSELF = {
-    "AuditLog": {"acting", "record"},
-    "Flows": {"find"},
-    "Keys": {"find"},
+    "AuditLog": {"acting"},
     "Links": {"show"},
 }
-"""The rest of a namespace of an engine: for workers, for servers, or with a workflow as its result."""
+"""The rest of a namespace of an engine, for programs beside the store."""
 
 
 NAMES = vars(any_engine) | vars(contract) | {"Document": Document, "FlowWorkflow": FlowWorkflow, "Path": Path}

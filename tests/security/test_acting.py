@@ -16,7 +16,7 @@ from outlive._values.audit import AuditCheck
 from outlive.errors import ConfigurationError, InvalidArgumentError, RunExistsError, RunNotFoundError
 from outlive.retention import KeepAudit
 from outlive.testing import TestEngine
-from tests.engine.inside import store_of
+from tests.engine.inside import record_action, store_of
 from tests.security.test_audited import give_triggers
 
 MONTH = timedelta(days=30)
@@ -181,7 +181,7 @@ async def test_tampering_is_found(engine: TestEngine, monkeypatch: pytest.Monkey
     """A row that was changed, one that is missing, a beginning or an end that is missing. [S37]"""
     with engine.audit.acting("ann"):
         for number in range(5):
-            await engine.audit.record("export", f"run-{number}")
+            await record_action(engine, "export", f"run-{number}")
     whole = await engine.audit.verify()
     rows = await store_of(engine).read_audit(limit=9)
     assert (whole.rows, whole.problems) == (5, ())
@@ -210,11 +210,11 @@ async def test_a_pruned_log_is_whole(engine: TestEngine, monkeypatch: pytest.Mon
     """Old rows go after the span that the engine was given, and the log says which."""
     with engine.audit.acting("ann"):
         for number in range(3):
-            await engine.audit.record("export", f"run-{number}")
+            await record_action(engine, "export", f"run-{number}")
         pruner = AuditPruner(store_of(engine), KeepAudit(MONTH))
         assert await pruner.run_once() > 60
         await engine.skip(days=31)
-        await engine.audit.record("export", "run-3")
+        await record_action(engine, "export", "run-3")
     await pruner.run_once()
 
     exported, pruned = await said(engine)
@@ -236,10 +236,10 @@ async def test_a_check_against_a_pruned_row_fails(engine: TestEngine) -> None:
     heads: list[str] = []
     with engine.audit.acting("ann"):
         for number in range(3):
-            await engine.audit.record("export", f"run-{number}")
+            await record_action(engine, "export", f"run-{number}")
             heads.append((await engine.audit.verify()).head)
         await engine.skip(days=31)
-        await engine.audit.record("export", "run-3")
+        await record_action(engine, "export", "run-3")
     await AuditPruner(store_of(engine), KeepAudit(timedelta(days=30))).run_once()
 
     checks = [await engine.audit.verify(since=head, keep=timedelta(days=30)) for head in heads]
@@ -279,7 +279,7 @@ async def test_the_log_is_listed_page_by_page(engine: TestEngine) -> None:
     """Newest first, and by actor."""
     for number in range(5):
         with engine.audit.acting("ann" if number % 2 else "bob"):
-            await engine.audit.record("look", str(number))
+            await record_action(engine, "look", str(number))
     first = await engine.audit.list(limit=3)
     rest = await engine.audit.list(limit=3, after=first.next)
 

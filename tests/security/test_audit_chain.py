@@ -20,7 +20,7 @@ from outlive.cli import main
 from outlive.errors import ConfigurationError, InvalidArgumentError
 from outlive.retention import KeepAudit
 from outlive.testing import TestEngine
-from tests.engine.inside import store_of
+from tests.engine.inside import record_action, store_of
 from tests.engine.support import until
 
 KEY, ANOTHER_KEY = b"k" * 32, b"a" * 32
@@ -38,7 +38,7 @@ async def write(engine: TestEngine, count: int = 1) -> None:
     """Some rows."""
     with engine.audit.acting("ann"):
         for number in range(count):
-            await engine.audit.record("export", f"run-{number}")
+            await record_action(engine, "export", f"run-{number}")
 
 
 async def rows_of(engine: TestEngine) -> list[AuditRow]:
@@ -266,7 +266,7 @@ async def written(store: str) -> None:
     """A store whose log has a row."""
     async with outlive.Engine(store, worker=False) as engine:
         with engine.audit.acting("ann"):
-            await engine.audit.record("export", "run-1")
+            await record_action(engine, "export", "run-1")
 
 
 # -- Keys -----------------------------------------------------------------------------------------------------------

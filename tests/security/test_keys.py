@@ -13,7 +13,7 @@ from outlive.client.keys import USE_SECONDS
 from outlive.errors import InvalidArgumentError
 from outlive.errors.key import KeyNotFoundError
 from outlive.testing import TestEngine
-from tests.engine.inside import store_of
+from tests.engine.inside import find_key, store_of
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ async def test_a_key_is_found_by_its_secret_and_by_nothing_else(engine: TestEngi
     made = await engine.keys.create("ci", scope="operator", workflows=["order", "order", "bill"])
     other = await engine.keys.create("other")
 
-    key = await engine.keys.find(made.secret)
+    key = await find_key(engine, made.secret)
     assert key is not None
     assert (key.name, key.scope, key.workflows) == ("ci", "operator", ("bill", "order"))
     prefix, key_id, secret = made.secret.split("_", 2)
@@ -50,7 +50,7 @@ async def test_a_key_is_found_by_its_secret_and_by_nothing_else(engine: TestEngi
         "olv_\0_x",
         "x" * 10_000,
     ):
-        assert await engine.keys.find(wrong) is None, wrong
+        assert await find_key(engine, wrong) is None, wrong
 
 
 async def test_a_revoked_key_is_refused_from_then_on(engine: TestEngine) -> None:
@@ -59,8 +59,8 @@ async def test_a_revoked_key_is_refused_from_then_on(engine: TestEngine) -> None
     kept = await engine.keys.create("kept")
     first = await engine.keys.revoke(made.key.id, reason="lost")
 
-    assert await engine.keys.find(made.secret) is None
-    assert await engine.keys.find(kept.secret) is not None
+    assert await find_key(engine, made.secret) is None
+    assert await find_key(engine, kept.secret) is not None
     assert (await engine.keys.revoke(made.key.id)).revoked_at == first.revoked_at
     assert {key.name: key.status for key in await engine.keys.list()} == {"ci": "revoked", "kept": "active"}
     with pytest.raises(KeyNotFoundError, match="there is no key nothing"):
@@ -71,10 +71,10 @@ async def test_a_revoked_key_is_refused_from_then_on(engine: TestEngine) -> None
 async def test_a_key_expires(engine: TestEngine) -> None:
     """By the clock of the store. [S3]"""
     made = await engine.keys.create("short", expires=timedelta(hours=1))
-    assert await engine.keys.find(made.secret) is not None
+    assert await find_key(engine, made.secret) is not None
     await engine.skip(timedelta(hours=1))
 
-    assert await engine.keys.find(made.secret) is None
+    assert await find_key(engine, made.secret) is None
     assert [key.status for key in await engine.keys.list()] == ["expired"]
     with pytest.raises(InvalidArgumentError, match="it is in the past"):
         await engine.keys.create("late", expires=datetime(2000, 1, 1, tzinfo=UTC))
@@ -85,9 +85,9 @@ async def test_a_revoked_key_with_an_expiry_ahead_is_refused(engine: TestEngine)
     made = await engine.keys.create("ci", expires=timedelta(hours=1))
     await engine.keys.revoke(made.key.id)
 
-    assert await engine.keys.find(made.secret) is None
+    assert await find_key(engine, made.secret) is None
     await engine.skip(timedelta(hours=2))
-    assert await engine.keys.find(made.secret) is None
+    assert await find_key(engine, made.secret) is None
     assert [key.status for key in await engine.keys.list()] == ["revoked"]
 
 
@@ -103,11 +103,11 @@ async def test_a_use_that_is_noted_late_does_not_undo_a_revocation(engine: TestE
         return await store.change_cell(name, *rest, **options)
 
     store.change_cell = revoke_before_the_note  # type: ignore[method-assign]
-    await engine.keys.find(made.secret)
+    await find_key(engine, made.secret)
 
     (key,) = await engine.keys.list()
     assert (key.status, key.last_used_at is not None) == ("revoked", True)
-    assert await engine.keys.find(made.secret) is None
+    assert await find_key(engine, made.secret) is None
 
 
 async def test_a_use_that_is_noted_late_does_not_repair_a_key_that_is_damaged(engine: TestEngine) -> None:
@@ -125,23 +125,23 @@ async def test_a_use_that_is_noted_late_does_not_repair_a_key_that_is_damaged(en
         return await store.change_cell(name, *rest, **options)
 
     store.change_cell = damage_before_the_note  # type: ignore[method-assign]
-    await engine.keys.find(made.secret)
+    await find_key(engine, made.secret)
 
     assert await store.read_cell(KEY_CELLS + made.key.id) == b"{"
-    assert await engine.keys.find(made.secret) is None
+    assert await find_key(engine, made.secret) is None
 
 
 async def test_the_last_use_of_a_key_is_known_to_the_minute(engine: TestEngine) -> None:
     """Not every request writes."""
     made = await engine.keys.create("ci")
     assert made.key.last_used_at is None
-    await engine.keys.find(made.secret)
+    await find_key(engine, made.secret)
     (first,) = await engine.keys.list()
     await engine.skip(timedelta(seconds=USE_SECONDS - 1))
-    await engine.keys.find(made.secret)
+    await find_key(engine, made.secret)
     assert (await engine.keys.list())[0].last_used_at == first.last_used_at is not None
     await engine.skip(timedelta(seconds=1))
-    await engine.keys.find(made.secret)
+    await find_key(engine, made.secret)
 
     last = (await engine.keys.list())[0].last_used_at
     assert last is not None
@@ -169,6 +169,6 @@ async def test_a_damaged_key_lets_no_request_in(engine: TestEngine, caplog: pyte
     made = await engine.keys.create("ci")
     await store_of(engine).change_cell(f"outlive.key/{made.key.id}", lambda *_: (b"{", None))
 
-    assert await engine.keys.find(made.secret) is None
+    assert await find_key(engine, made.secret) is None
     assert await engine.keys.list() == []
     assert "lets no request in" in caplog.text

@@ -11,6 +11,7 @@ import asyncpg
 import pytest
 
 import outlive
+from tests.engine.inside import record_action
 
 COLUMNS = {"number": "number + 100", "at": "at + 1", "actor": "'bob'", "verb": "'look'", "target": "'x'"}
 COLUMNS |= {"body": "replace(body, 'ann', 'bob')", "hash": "replace(hash, substr(hash, 1, 8), '00000000')"}
@@ -44,7 +45,7 @@ async def test_a_changed_log_in_a_file_is_found(tmp_path: Path, change: str) -> 
     async with outlive.Engine(f"sqlite:{file}", worker=False) as engine:
         with engine.audit.acting("ann"):
             for number in range(5):
-                await engine.audit.record("export", f"run-{number}")
+                await record_action(engine, "export", f"run-{number}")
         head = (await engine.audit.verify()).head
     connection = sqlite3.connect(file)
     with connection:
@@ -61,7 +62,7 @@ async def test_a_changed_log_in_a_database_is_found(postgres_url: str) -> None:
     async with outlive.Engine(postgres_url, worker=False) as engine:
         with engine.audit.acting("ann \1"):
             for number in range(5):
-                await engine.audit.record("export", f"run-{number}")
+                await record_action(engine, "export", f"run-{number}")
         assert (await engine.audit.verify()).is_whole
         address, _, options = postgres_url.partition("?")
         schema = dict(parse_qsl(options))["schema"]

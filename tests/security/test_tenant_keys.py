@@ -20,7 +20,7 @@ from outlive.http import Api, ApiLimits
 from outlive.http.operation import OPERATIONS, Operation
 from outlive.http.principal import WITHIN_TAGS
 from outlive.testing import TestEngine
-from tests.engine.inside import row_of, store_of
+from tests.engine.inside import find_key, row_of, store_of
 from tests.http.caller import Answer, Caller
 
 FAR = "192.0.2.7"
@@ -538,7 +538,7 @@ async def test_a_key_with_a_bound_that_this_release_does_not_know_opens_nothing(
     held["regions"] = ["eu"]
     await store.change_cell(cell, lambda *_: (msgspec.json.encode(held), None))
 
-    assert await engine.keys.find(made.secret) is None
+    assert await find_key(engine, made.secret) is None
 
 
 async def test_a_caller_with_a_tag_changes_no_other_runs(engine: TestEngine) -> None:

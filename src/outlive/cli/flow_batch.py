@@ -193,7 +193,7 @@ class _Work:
         if self._retry_failed is not None:
             return await engine.batches.get(self._retry_failed).retry_failed(id=self._id)
         if flow is None:
-            flow = await engine.flows.find(self._name)
+            flow = await engine.flows._find(self._name)
         return await engine.start_batch(flow, self._rows(), concurrency=self._concurrency, id=self._id)
 
     def _rows(self) -> Iterator[Any]:

@@ -101,7 +101,7 @@ class AuditLog:
         rows = await self._access.timed_store.list_audit(AuditFilter(target=target), limit=PAGE_SIZE_MAX)
         return any(request in row.body and _is_by(row, request) for row in rows)
 
-    async def record(self, verb: str, target: str = "", *, reason: str = "", is_denied: bool = False) -> None:
+    async def _record(self, verb: str, target: str = "", *, reason: str = "", is_denied: bool = False) -> None:
         """Write something into the log that wrote nothing else: an export, an attempt. Nothing is written if no
         principal acts (`engine.audit.acting`)."""
         where, principal = "engine.audit.record", ACTING.get()

@@ -220,7 +220,7 @@ class Client:
         """The journal of the tree that a run belongs to, as text. See `Engine.export`."""
         run = await self.info(run_id)
         text = await export_tree(self.access.store, run)
-        await AuditLog(self.access).record("export", run.root_id)
+        await AuditLog(self.access)._record("export", run.root_id)
         return text
 
     async def import_run(self, text: str, *, id: str | None = None, scratch: Store) -> str:

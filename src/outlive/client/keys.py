@@ -138,7 +138,7 @@ class Keys:
         with doing("key.revoke", key_id, reason):
             return await self._change(cell, revoke)
 
-    async def find(self, secret: str) -> ApiKey | None:
+    async def _find(self, secret: str) -> ApiKey | None:
         """The key with this secret, if it is valid now; that it was used is remembered.
 
         Raises:

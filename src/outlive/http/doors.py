@@ -32,7 +32,7 @@ class StoredKeys:
         """See `Authenticate`. Each request reads its key: one that is revoked is refused from then on."""
         if not asking.bearer:
             return None
-        key = await self._engine.keys.find(asking.bearer)
+        key = await self._engine.keys._find(asking.bearer)
         if key is None:
             return None
         workflows = None if key.workflows is None else frozenset(key.workflows)

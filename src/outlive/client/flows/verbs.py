@@ -218,7 +218,7 @@ class Flows:
 
     # -- Starting runs ---------------------------------------------------------------------------------------
 
-    async def find(self, name: str, *, revision: int | None = None) -> FlowWorkflow:
+    async def _find(self, name: str, *, revision: int | None = None) -> FlowWorkflow:
         """A flow of the library as a workflow, for `engine.start_batch`. Its steps need not be here.
 
         Raises:
@@ -226,7 +226,7 @@ class Flows:
         """
         from outlive.client.flows.startable import LibraryFlow
 
-        name = _name("engine.flows.find", name)
+        name = _name("engine.flows.start", name)
         entry = await self._library.entry(name)
         if entry.disabled is not None:
             raise FlowDisabledError(name, disabled_text(entry.disabled))
@@ -256,7 +256,7 @@ class Flows:
             FlowNotFoundError. FlowDisabledError: it starts no runs. FlowInputError: the input or a variable does not
             fit.
         """
-        flow = await self.find(name, revision=revision)
+        flow = await self._find(name, revision=revision)
         named = {key: value for key, value in (("vars", vars), ("overrides", overrides)) if value}
         said = start_arguments(name, {**options}, by_name=True)
         arguments = await self._beside(partial(flow.spec.signature.encode, (input,), named))

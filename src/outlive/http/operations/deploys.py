@@ -96,7 +96,7 @@ async def read_journals(call: Call, body: ReadJournals) -> Content:
     found = await call.view.open_runs.journals(body.run_ids)
     given_out = " ".join(it.run.id for it in found.items)
     for ids in wrap(given_out, TEXT_CHARACTERS_MAX, break_long_words=False, break_on_hyphens=False):
-        await call.engine.audit.record("journals.read", reason=ids)
+        await call.engine.audit._record("journals.read", reason=ids)
     items = [
         JournalView(
             id=it.run.id,
