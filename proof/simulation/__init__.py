@@ -1,6 +1,6 @@
 """The simulator: a fleet of workers over one store, with everything that can go wrong, from a seed.
 
-The workers are the real ones: engine, worker, mover, committer, claimer and keeper are the code of production. Their
+The workers are the real ones: engine, worker, committer, claimer and keeper are the code of production. Their
 event loops (`loop`), clocks (`clock`) and lines to the store (`link`) are simulated, on one thread, in virtual time.
 
     plan  --> episode --> process (engine on a simulated loop) --> link --> server (the memory store, audited)

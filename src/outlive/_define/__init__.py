@@ -1,1 +1,1 @@
-"""Authoring: how people write workflows and steps. Functions now; machines and flows will stand beside them."""
+"""Authoring: how people write workflows and steps. Functions are here; machines and flows are rooms of their own."""
