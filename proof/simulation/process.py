@@ -96,8 +96,8 @@ class SimulatedEngine(Engine):
         return self._worker.name or self._process_name
 
     def _new_sessions(self, leases: Leases) -> WorkerSessions:
-        assert self._committer is not None
-        self._committer._overlaps = self._overlaps
+        assert self._parts.committer is not None
+        self._parts.committer._overlaps = self._overlaps
         # The given ones would look at the real process, which all simulated ones share.
         return super()._new_sessions(self._simulated_leases(self._store))
 
@@ -110,12 +110,12 @@ class SimulatedEngine(Engine):
     @property
     def is_replaying(self) -> bool:
         """Whether a replay is under way between two slices."""
-        worker = self._sessions._worker if self._sessions is not None else None
+        worker = self._parts.sessions._worker if self._parts.sessions is not None else None
         return worker is not None and not worker.replays.is_resting
 
     def forget(self) -> None:
         """Drop the runs that it has in memory: a workflow that is garbage must not be heard."""
-        station = self._sessions
+        station = self._parts.sessions
         if station is not None and station._worker is not None:
             with suppress(Exception):
                 station._worker.discard_all()

@@ -90,8 +90,8 @@ def worker_settings_of(engine: outlive.Engine) -> tuple[str, float, float, bool]
 
 def sessions_of(engine: outlive.Engine) -> WorkerSessions:
     """The sessions of its worker."""
-    assert engine._sessions is not None
-    return engine._sessions
+    assert engine._parts.sessions is not None
+    return engine._parts.sessions
 
 
 def worker_of(engine: outlive.Engine) -> Worker:
@@ -116,7 +116,7 @@ def renewal_of(engine: outlive.Engine) -> asyncio.Task[None]:
 
 def session_id_of(engine: outlive.Engine) -> str:
     """The id of its present session; empty while it has none."""
-    sessions = engine._sessions
+    sessions = engine._parts.sessions
     return "" if sessions is None or sessions._worker is None else sessions._worker.id
 
 
@@ -152,8 +152,8 @@ def keeper_of(engine: outlive.Engine) -> LeaseKeeper:
 
 def committer_of(engine: outlive.Engine) -> Committer:
     """Its committer."""
-    assert engine._committer is not None
-    return engine._committer
+    assert engine._parts.committer is not None
+    return engine._parts.committer
 
 
 def executor_of(engine: outlive.Engine) -> Executor:
@@ -204,23 +204,23 @@ def ring(engine: outlive.Engine) -> None:
 def abandon_sessions(engine: outlive.Engine) -> None:
     """Let its worker be gone without a word."""
     sessions_of(engine).abandon()
-    engine._sessions = None
+    engine._parts.sessions = None
 
 
 def client_of(engine: outlive.Engine) -> Client:
     """Its client."""
-    assert engine._client is not None
-    return engine._client
+    assert engine._parts.client is not None
+    return engine._parts.client
 
 
 async def crash(engine: outlive.Engine) -> None:
     """End an engine as a kill would: nothing is released, nothing is cleaned up, its session just goes silent."""
     sessions, store = sessions_of(engine), engine._store
     worker, claimer, committer = worker_of(engine), claimer_of(engine), committer_of(engine)
-    assert engine._waiters is not None
-    if engine._services is not None:
-        engine._services.abandon()
-        engine._services = None
+    assert engine._parts.waiters is not None
+    if engine._parts.services is not None:
+        engine._parts.services.abandon()
+        engine._parts.services = None
     tasks = [task for task in (claimer._task, committer._pump) if task is not None]
     committer.abandon()
     sessions._gate.abandon()
@@ -230,13 +230,13 @@ async def crash(engine: outlive.Engine) -> None:
     await asyncio.gather(*tasks, return_exceptions=True)
     sessions._stop_beating()
     worker.close()
-    engine._waiters.close()
+    engine._parts.waiters.close()
     engine._resources.abandon()
-    if engine._describer is not None:
-        engine._describer.close()
+    if engine._parts.describer is not None:
+        engine._parts.describer.close()
     await go_silent(store, worker.id)
     await store.close()
-    engine._client = engine._sessions = engine._committer = None
+    engine._parts.client = engine._parts.sessions = engine._parts.committer = None
 
 
 async def go_silent(store: Any, worker_id: str) -> None:
@@ -261,8 +261,8 @@ async def go_silent(store: Any, worker_id: str) -> None:
 
 async def describe_now(engine: outlive.Engine) -> None:
     """Let it describe its workflows now, and not a second after its start."""
-    assert engine._describer is not None
-    await engine._describer.hurry()
+    assert engine._parts.describer is not None
+    await engine._parts.describer.hurry()
 
 
 async def journal_of(thing: Any, run_id: str = "") -> list[AnyEvent]:

@@ -328,8 +328,8 @@ async def work(engine: Engine, stop: Stop, *, metrics: tuple[str, int] | None = 
         if not await enter(engine, stop):
             return
         try:
-            if engine._describer is not None:
-                await engine._describer.hurry()  # Programs that see the next line start runs by name.
+            if engine._parts.describer is not None:
+                await engine._parts.describer.hurry()  # Programs that see the next line start runs by name.
             click.echo(f"ready: {_described(engine)}")
             await stop.wait()
         finally:

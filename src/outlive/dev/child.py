@@ -181,8 +181,8 @@ async def work(program: Program, line: Line) -> None:
     reporting = asyncio.ensure_future(_report(line))
     try:
         notes = [*await program.publish(), *await try_again(engine)]
-        if engine._describer is not None:
-            await engine._describer.hurry()  # The dashboard offers to start what the store knows of.
+        if engine._parts.describer is not None:
+            await engine._parts.describer.hurry()  # The dashboard offers to start what the store knows of.
         line.tell(Ready(notes=notes))
         await stop.wait()
     finally:

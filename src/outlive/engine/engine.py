@@ -1,8 +1,7 @@
 """`Engine`: what users hold in their hands. It delegates everything.
 
 Entering an engine opens its store and brings the schema up to date, then starts the worker: it registers a session,
-takes back what is due, and keeps its lease. Leaving it goes the other way round: claim nothing more, let running steps
-finish for a moment, release every run in motion so that others go on at once, end the session, close the store.
+takes back what is due, and keeps its lease. Leaving it goes the other way round (`parts`).
 """
 
 from __future__ import annotations
@@ -37,14 +36,10 @@ from outlive._model.under_way import StepUnderWay
 from outlive._model.worker import WorkerOptions, worker_options
 from outlive._replay.ask import current_execution
 from outlive._runtime.clock import Clock, StoreClock, SystemClock
-from outlive._runtime.commit.committer import Committer
 from outlive._runtime.environment import Environment
-from outlive._runtime.services.flow_loader import FlowLoader
-from outlive._runtime.services.supervisor import Services
-from outlive._runtime.session.sessions import STORE_SECONDS, WorkerSessions
+from outlive._runtime.session.sessions import WorkerSessions
 from outlive._runtime.session.watchdog import Watchdog
 from outlive._runtime.tree.run_log import RunLog
-from outlive._runtime.wakeup import Wakeup
 from outlive._store.contract import Store
 from outlive._values.count import Count
 from outlive._values.event import Event
@@ -65,7 +60,6 @@ from outlive.client.dead_letters import DeadLetters
 from outlive.client.definitions import Describer, Workflows
 from outlive.client.events.verbs import Events
 from outlive.client.finding import COUNT_MAX, Filters, Order, Page
-from outlive.client.flows.records import INDEX_CELL
 from outlive.client.flows.verbs import Flows
 from outlive.client.handle import RunHandle, StoredRun
 from outlive.client.keys import Keys
@@ -77,14 +71,14 @@ from outlive.client.schedules.verbs import Schedules
 from outlive.client.start_options import OwnStartOptions, StartOptions, start_arguments
 from outlive.client.tasks import Tasks
 from outlive.client.view import View
-from outlive.client.waiters import Waiters
 from outlive.client.workers import Workers
 from outlive.engine.any_engine import AnyEngine, SyncEngine
 from outlive.engine.configured import options_of
 from outlive.engine.health import Health, health_of
 from outlive.engine.interpreter import refuse_while_imported, tune_interpreter
 from outlive.engine.namespace import in_namespace
-from outlive.engine.services import declare_code, load_flows, start_services, watch_store
+from outlive.engine.parts import Parts
+from outlive.engine.services import declare_code, load_flows, start_services
 from outlive.engine.url import is_server, leases_for, store_for
 from outlive.errors import ConfigurationError, EngineClosedError
 from outlive.errors.program import EngineForkedError, NotDurableError
@@ -165,28 +159,17 @@ class Engine(AnyEngine):
         self._hooks = hooks_of(middleware, [] if self._quota is None else [self._quota])
         self._redaction = Redaction(redact, refuses_plain=self._packer.refuses_plain)
         self._records = given.flag("Engine", "record_arguments", record_arguments)
-        self._flow_loader: FlowLoader | None = None
         self._retention = check_retention(retention)
         new_store = partial(store_for, url, clock=self._clock.now, is_test_clock=clock is not None)
         self._store: Store = new_store()
         self._new_store = None if url.startswith("memory:") else new_store
         self._leases_on = leases_for(self._worker.lease, clock=self._clock)
-        self._leases: Leases | None = None
         if clock is None and is_server(url):
             # The store judges leases by its clock, so others must stamp by it.
             self._clock = StoreClock(self._store.now)
-        self._committer: Committer | None = None
-        self._client: Client | None = None
-        self._stopping: Client | None = None
-        """While it stops: steps that finish may still use its verbs."""
-        self._waiters: Waiters | None = None
-        self._sessions: WorkerSessions | None = None
-        self._services: Services | None = None
-        self._describer: Describer | None = None
-        self._watchdog: Watchdog | None = None  # Without a worker; the sessions of a worker have their own.
+        self._parts = Parts()
         self._process, self._running = 0, threading.Lock()
         self._sync = SyncEngine(self)
-        self._loop: asyncio.AbstractEventLoop | None = None
 
     _client_class = Client
 
@@ -209,37 +192,24 @@ class Engine(AnyEngine):
         refuse_while_imported()
         if not self._running.acquire(blocking=False):  # Held until it has stopped; two threads may come at once.
             raise ConfigurationError("this engine is running already; make another Engine(...) for a second one")
-        self._process = os.getpid()
+        self._process, self._parts = os.getpid(), Parts()
+        parts = self._parts
         try:
-            await self._store.open()
-            watch_store(self._store, self.counters, lambda: self._sessions)
-            self._committer = Committer(
+            await parts.open(
                 self._store,
                 counters=self.counters,
-                batch_max=self.limits.commit_batch_max,
+                commit_batch_max=self.limits.commit_batch_max,
                 overlaps=is_server(self.url),
+                poll_seconds=self._poll_seconds,
             )
-            seconds = self._poll_seconds
-            self._waiters = Waiters(self._store, pause=lambda: Wakeup().sleep(seconds), pause_seconds=seconds)
             if self._has_worker:
-                if self._worker.tune:
-                    tune_interpreter()
-                self._leases = self._leases_on(self._store)
-                await self._leases.open()
-                self._sessions = self._new_sessions(self._leases)
-                if self._worker.flows:
-                    redefine, schedules, it = self._sessions.redefine, self._worker.schedules, self._environment()
-                    self._flow_loader = await load_flows(self._store, it, redefine=redefine, schedules=schedules)
-                await self._sessions.start()
-                self._store.watch(self._on_ring)
-                self._describer = Describer(self._store, self._registry)
-                self._describer.start()
+                await self._start_worker()
             else:
-                self._watchdog = Watchdog(clock=self._clock, counters=self.counters).start()
-            self._client = self._new_client()
+                parts.watchdog = Watchdog(clock=self._clock, counters=self.counters).start()
+            parts.client = self._new_client()
             if self._has_worker:
-                await self._start_services()
-            self._loop = asyncio.get_running_loop()
+                await self._start_services(parts.client)
+            parts.loop = asyncio.get_running_loop()
         except BaseException:
             await self._stop()
             raise
@@ -253,64 +223,13 @@ class Engine(AnyEngine):
     async def _stop(self) -> None:
         if self._process != os.getpid():
             return  # A fork has no part in it: everything belongs to the parent, which goes on.
-        if self._loop is not None:
-            check_loop(self._loop)
-        self._loop = None
-        if self._describer is not None:
-            self._describer.close()
-            self._describer = None
-        services, self._services = self._services, None
-        if services is not None:
-            services.begin_nothing()
-        client, self._client = self._client, None
-        self._stopping = client
-        loop = asyncio.get_running_loop()
-        grace_seconds = 0.0 if self._sessions is None else self._worker.grace_seconds  # A client runs no steps.
-        ends_at = loop.time() + grace_seconds + STORE_SECONDS
+        if self._parts.loop is not None:
+            check_loop(self._parts.loop)
         try:
-            if self._sessions is not None:
-                await self._sessions.stop(grace_seconds=grace_seconds)
-            if services is not None:
-                await services.stop()
-            if self._waiters is not None:
-                self._waiters.close()
-            if self._committer is not None:
-                await self._committer.drain(outage_seconds_max=0, silence_seconds=ends_at - loop.time())
-        except (Exception, asyncio.CancelledError):
-            # A part that is left open would go on by itself, and nothing could end it.
-            if services is not None:
-                services.abandon()
-            await self._close(client)
-            raise
-        await self._close(client)
-
-    async def _close(self, client: Client | None) -> None:
-        if self._watchdog is not None:
-            self._watchdog.stop()
-        if self._sessions is not None:
-            self._sessions = None
-            await self._resources.close()
-        if self._waiters is not None:
-            self._waiters.close()
-        if self._committer is not None:
-            self._committer.abandon()
-            self._committer = None
-        if self._leases is not None:
-            await self._leases.close()
-            self._leases = None
-        self._stopping = None
-        await self._store.close()
-        if client is not None:
-            client.close()
-        if self._running.locked():  # It is not if the engine was stopped before; to stop it again does nothing.
-            self._running.release()
-
-    def _on_ring(self, cell: str) -> None:
-        """Another process has made something due, or changed this cell."""
-        if cell == INDEX_CELL and self._services is not None:
-            self._services.ring(FlowLoader.name)
-        elif self._sessions is not None:
-            self._sessions.ring(cell)
+            await self._parts.stop(self._store, self._resources, grace_seconds=self._worker.grace_seconds)
+        finally:
+            if self._running.locked():  # It is not if the engine was stopped before; to stop it again does nothing.
+                self._running.release()
 
     def _environment(self) -> Environment:
         return Environment(
@@ -331,8 +250,9 @@ class Engine(AnyEngine):
         )
 
     def _new_sessions(self, leases: Leases) -> WorkerSessions:
-        assert self._committer is not None
-        assert self._waiters is not None
+        parts = self._parts
+        assert parts.committer is not None
+        assert parts.waiters is not None
         return WorkerSessions(
             self._environment(),
             self._worker,
@@ -340,33 +260,48 @@ class Engine(AnyEngine):
             poll_seconds=self._poll_seconds,
             store=self._store,
             leases=leases,
-            committer=self._committer,
-            waiters=self._waiters,
+            committer=parts.committer,
+            waiters=parts.waiters,
             run_log=RunLog(self._redaction),
             new_store=self._new_store,
         )
 
-    async def _start_services(self) -> None:
-        assert self._client is not None
+    async def _start_worker(self) -> None:
+        parts, worker = self._parts, self._worker
+        if worker.tune:
+            tune_interpreter()
+        parts.leases = self._leases_on(self._store)
+        await parts.leases.open()
+        parts.sessions = self._new_sessions(parts.leases)
+        if worker.flows:
+            redefine, it = parts.sessions.redefine, self._environment()
+            parts.flow_loader = await load_flows(self._store, it, redefine=redefine, schedules=worker.schedules)
+        await parts.sessions.start()
+        self._store.watch(parts.ring)
+        parts.describer = Describer(self._store, self._registry)
+        parts.describer.start()
+
+    async def _start_services(self, client: Client) -> None:
         environment, schedules = self._environment(), self._worker.schedules
         await declare_code(self._store, environment, queues=self._worker.queue_names, schedules=schedules)
-        self._services = start_services(
-            self._client, environment, retention=self._retention, schedules=schedules, flow_loader=self._flow_loader
+        self._parts.services = start_services(
+            client, environment, retention=self._retention, schedules=schedules, flow_loader=self._parts.flow_loader
         )
 
     def _new_client(self) -> Client:
-        assert self._waiters is not None
-        assert self._committer is not None
+        parts = self._parts
+        assert parts.waiters is not None
+        assert parts.committer is not None
         return self._client_class(
             store=self._store,
             packer=self._packer,
             limits=self.limits,
             registry=self._registry,
             redaction=self._redaction,
-            waiters=self._waiters,
+            waiters=parts.waiters,
             ids=self._clock,
-            commits=self._committer,
-            worker=self._sessions,
+            commits=parts.committer,
+            worker=parts.sessions,
             hooks=self._hooks,
             admission=self._quota,
             store_seconds=self._store_seconds,
@@ -375,9 +310,9 @@ class Engine(AnyEngine):
     @property
     def loop(self) -> asyncio.AbstractEventLoop | None:
         """The event loop that entered it; None while it does not run."""
-        if self._loop is not None and self._process != os.getpid():
+        if self._parts.loop is not None and self._process != os.getpid():
             raise EngineForkedError(self._process, os.getpid())
-        return self._loop
+        return self._parts.loop
 
     @property
     def _worker_name(self) -> str:
@@ -393,7 +328,7 @@ class Engine(AnyEngine):
     def _verbs(self) -> Client:
         if current_execution() is not None:
             raise NotDurableError("an engine's verb")
-        client = self._client or (self._stopping if CURRENT_STEP.get(None) is not None else None)
+        client = self._parts.client or (self._parts.stopping if CURRENT_STEP.get(None) is not None else None)
         if client is None:
             raise EngineClosedError("this")
         if self._process != os.getpid():
@@ -607,7 +542,8 @@ class Engine(AnyEngine):
 
     async def health(self) -> Health:
         store = await health_of(self._verbs.access.store)
-        worker = None if self._sessions is None else self._sessions.health
+        sessions = self._parts.sessions
+        worker = None if sessions is None else sessions.health
         return Health(store=store, worker=worker, resources=await self._resources.health())
 
     def asgi(self, *, dashboard: bool = True, **options: Any) -> Any:

@@ -25,7 +25,7 @@ async def exposition(engine: Engine, *, age_seconds_max: float = AGE_SECONDS_MAX
         age_seconds_max: how old the figures may be that are read from the store.
     """
     store = await figures_of(engine, age_seconds_max=age_seconds_max)
-    reading = Reading(engine, engine._sessions, store)
+    reading = Reading(engine, engine._parts.sessions, store)
     return "".join(f"{line}\n" for metric in METRICS for line in _lines(metric, reading)).encode()
 
 

@@ -111,7 +111,7 @@ OF_ENGINE = [
         "outlive_changes_waiting",
         "gauge",
         "Changes of trees that the store has not answered yet.",
-        lambda reading: [((), 0 if (committer := reading.engine._committer) is None else committer.waiting)],
+        lambda reading: [((), 0 if (committer := reading.engine._parts.committer) is None else committer.waiting)],
     ),
     Metric(
         "outlive_store_up",

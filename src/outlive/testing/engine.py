@@ -191,17 +191,19 @@ class TestEngine(Engine):
     @property
     def is_resting(self) -> bool:
         """Whether nothing moves here by itself, apart from steps that run."""
+        parts = self._parts
         return (
             not self._watched.under_way
-            and (self._committer is None or self._committer.is_idle)
-            and (self._sessions is None or self._sessions.is_resting)
-            and (self._services is None or self._services.is_resting)
+            and (parts.committer is None or parts.committer.is_idle)
+            and (parts.sessions is None or parts.sessions.is_resting)
+            and (parts.services is None or parts.services.is_resting)
         )
 
     @property
     def attempts(self) -> tuple[int, int]:
         """How many steps run, and how many were begun so far."""
-        return (0 if self._sessions is None else self._sessions.steps_running), self.counters.steps_started
+        sessions = self._parts.sessions
+        return (0 if sessions is None else sessions.steps_running), self.counters.steps_started
 
     @property
     def writes(self) -> int:
@@ -216,32 +218,18 @@ class TestEngine(Engine):
     def look(self) -> None:
         """See what is due now."""
         self._watched.wake_at = self._watched.schedule_at = None
-        if self._sessions is not None:
-            self._sessions.ring()
-        if self._services is not None:
-            self._services.ring()
+        if self._parts.sessions is not None:
+            self._parts.sessions.ring()
+        if self._parts.services is not None:
+            self._parts.services.ring()
 
     # -- Death -----------------------------------------------------------------------------------------------
 
     def abandon(self) -> None:
         """Die as a killed process does: nothing is released, nothing more is written, and no waiter hears of it."""
         self._leave()
-        if self._services is not None:
-            self._services.abandon()
-            self._services = None
-        if self._committer is not None:
-            self._committer.abandon()
-        if self._sessions is not None:
-            self._sessions.abandon()
-        if self._describer is not None:
-            self._describer.close()
-            self._describer = None
+        self._parts.abandon()
         self._resources.abandon()
-        if self._waiters is not None:
-            self._waiters.close()
-        if self._client is not None:
-            self._client.close()
-        self._client = self._sessions = self._committer = None
 
 
 def _clock_for_old_store() -> SkipClock:

@@ -91,7 +91,7 @@ class MortalEngine(TestEngine):
 
     async def die(self) -> None:
         """Let nothing of it be seen any more."""
-        worker = None if self._sessions is None else self._sessions._worker
+        worker = None if self._parts.sessions is None else self._parts.sessions._worker
         threads = None if worker is None else worker._executor.caller.threads
         self.abandon()
         waited = 0.0
