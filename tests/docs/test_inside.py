@@ -74,6 +74,13 @@ def test_the_page_of_the_dashboard_asks_for_operations_that_there_are() -> None:
     assert {*asked} <= known
 
 
+def test_the_page_of_the_benchmark_names_every_module() -> None:
+    """Each module of the benchmark has a row."""
+    modules = {path.name for path in (ROOT / "bench").glob("*.py") if "__" not in path.name}
+
+    assert modules == in_first_cells((ROOT / "bench" / "README.md").read_text("utf-8"))
+
+
 def test_braces_in_a_first_cell_stand_for_several() -> None:
     """Only the first cell counts, and every name in it."""
     assert in_first_cells("| `a`, `m/{b,c}` | `d` |\n|---|---|\n`e`") == {"a", "m/b", "m/c"}
