@@ -9,7 +9,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from outlive._model import Limits, Run, RunStatus
-from outlive._model.pause import CELL, EVERYTHING, PAUSED, pauses_in
+from outlive._model.pause import PAUSES_CELL, EVERYTHING, PAUSED, pauses_in
 from outlive.errors.step import UNDO_FAILED
 from outlive.telemetry import log
 from proof.simulation.judge import Judge
@@ -178,9 +178,9 @@ class Episode:
         for run in self._roots():
             if run.status is RunStatus.PARKED and run.reason.startswith(reasons) and not self._is_to_resume(run):
                 self.users.pausers.resume(run.id)
-        for name in pauses_in(self.server.state.cells.get(CELL)) if self._may_come_late else ():
+        for name in pauses_in(self.server.state.cells.get(PAUSES_CELL)) if self._may_come_late else ():
             self.users.pausers.resume_whole("" if name == EVERYTHING else name)
-        if not pauses_in(self.server.state.cells.get(CELL)):
+        if not pauses_in(self.server.state.cells.get(PAUSES_CELL)):
             patience = self.plan.lease_seconds + 2 * self.plan.poll_seconds + LOOK_SECONDS
             self.server.queues.look(patience_seconds=patience, workers=len(self.workers))
         self.world.after(LOOK_SECONDS, self._look)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from outlive._model.pause import CELL, pauses_in
+from outlive._model.pause import PAUSES_CELL, pauses_in
 from outlive.errors import CommitUnknownError, StoreUnavailableError
 from outlive.errors.store import StoreWentBackError
 from proof.simulation.loop import SimulatedLoop
@@ -122,7 +122,7 @@ class Link:
         self._server.sent(self._loop, verb, args)
         self._world.after(self._delayed(trip.there_seconds), self._arrive, trip, verb, args, options, answer)
         value = await answer
-        if verb == "read_cell" and args[0] == CELL:
+        if verb == "read_cell" and args[0] == PAUSES_CELL:
             self._server.heard_pauses(self._loop, pauses_in(value))
         elif verb == "read_inbox" and _is_claimer():
             self._server.heard_mail(self._loop, value)

@@ -83,7 +83,7 @@ class RetentionAudit:
     def cell_changed(self, name: str, data: bytes | None) -> None:
         """A worker takes a turn, or ends it; or a cell is removed."""
         self._world.sometimes["cell removed"] += data is None
-        if name != pruner.CELL:
+        if name != pruner.RETENTION_CELL:
             return
         now, next_at = self._world.now(), pruner.turns_in(data).next_at
         is_taken = next_at == now + round(pruner.TURN_SECONDS * MICROSECONDS)

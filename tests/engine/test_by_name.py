@@ -12,7 +12,7 @@ import pytest
 
 import outlive
 from outlive._define.registry import REGISTRY, Registry
-from outlive.client.definitions import CELL, Describer
+from outlive.client.definitions import WORKFLOWS_CELL, Describer
 from outlive.errors import InvalidArgumentError, StoreUnavailableError
 from outlive.errors.program import UnknownWorkflowError
 from tests.engine.inside import store_of
@@ -159,7 +159,7 @@ async def test_descriptions_of_workflows_are_written_once_and_added_to(memory_pl
         held = [b""]
 
         async def look() -> bytes:
-            return await store.change_cell(CELL, lambda held, _: (held or b"", held or b""))
+            return await store.change_cell(WORKFLOWS_CELL, lambda held, _: (held or b"", held or b""))
 
         await Describer(store, registry_of(named_order)).describe()
         held.append(await look())
@@ -170,7 +170,7 @@ async def test_descriptions_of_workflows_are_written_once_and_added_to(memory_pl
         assert b"named_order@2" in held[1] == held[2] != held[3]
         assert b"named_order@2" in held[3]
         assert b"named_order@3" in held[3]
-        await store.change_cell(CELL, lambda *_: (b"nonsense", None))
+        await store.change_cell(WORKFLOWS_CELL, lambda *_: (b"nonsense", None))
         await Describer(store, registry_of(named_order)).describe()
         assert b"named_order@2" in await look()
 

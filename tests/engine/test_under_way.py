@@ -15,7 +15,7 @@ from outlive import Retry
 from outlive._model import Payload
 from outlive._model.under_way import (
     BYTES_MAX,
-    CELLS,
+    UNDER_WAY_CELLS,
     STEPS_MAX,
     STEPS_OF_TREE_MAX,
     StepNote,
@@ -114,7 +114,7 @@ async def written(engine: outlive.Engine) -> None:
 
 async def cells_of(store: Store) -> list[str]:
     """The cells in which workers say what is under way."""
-    return [name for name in await store.examiner.list_cells(limit=1000) if name.startswith(CELLS)]
+    return [name for name in await store.examiner.list_cells(limit=1000) if name.startswith(UNDER_WAY_CELLS)]
 
 
 @pytest.mark.every_store
@@ -346,12 +346,12 @@ async def test_a_worker_that_died_has_said_what_it_was_in(place: Place) -> None:
     async with place.engine(worker=False) as other:
         why = await other.get("o-1").why()
         assert why.startswith("its worker w1 is gone, when it was in step charge_slowly(order=7"), why
-        assert await cells_of(store_of(other)) == [CELLS + session]
+        assert await cells_of(store_of(other)) == [UNDER_WAY_CELLS + session]
     place.clock.skip(seconds=2 * KEPT_SECONDS)
     async with place.engine(name="w2") as engine:
         await stage.gate("charge_slowly").reached()
         await reported(engine, place)
-        assert await cells_of(store_of(engine)) == [CELLS + session_id_of(engine)]
+        assert await cells_of(store_of(engine)) == [UNDER_WAY_CELLS + session_id_of(engine)]
         stage.gate("charge_slowly").open()
 
 

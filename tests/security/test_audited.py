@@ -11,7 +11,7 @@ import msgspec
 import outlive
 from outlive._journal.described import Described
 from outlive._model.trigger import EventTrigger, TriggerSet
-from outlive.client.events.triggers import CELL, Triggers
+from outlive.client.events.triggers import TRIGGERS_CELL, Triggers
 from outlive.errors import OutliveError
 from outlive.http import Api
 from outlive.http.operation import OPERATIONS
@@ -28,7 +28,7 @@ LOOKS = {"flows.check"}
 async def give_triggers(engine: outlive.Engine, workflow: str) -> None:
     """As if code that has gone since had declared them."""
     known = {workflow: Triggers(version=1, described=Described(arguments={}), all=HEARD)}
-    await store_of(engine).change_cell(CELL, lambda *_: (msgspec.json.encode(known), None))
+    await store_of(engine).change_cell(TRIGGERS_CELL, lambda *_: (msgspec.json.encode(known), None))
 
 
 HEARD = TriggerSet(events=(EventTrigger(event="proof.gone"),))

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 import outlive
-from outlive._runtime.services.cell_collector import CELL
+from outlive._runtime.services.cell_collector import CELL_TURNS_CELL
 from outlive.errors.key import LinkRefusedError
 from outlive.limits import Breaker, Debounce, FixedWindow, RateLimit, TokenBucket
 from outlive.testing import TestEngine
@@ -62,7 +62,7 @@ async def asked() -> str:
 async def cells(engine: TestEngine) -> list[str]:
     """Those that may become many."""
     names = await store_of(engine).examiner.list_cells(limit=100)
-    return [name for name in names if not name.startswith(("@", "outlive.retention", "outlive.blobs", CELL))]
+    return [name for name in names if not name.startswith(("@", "outlive.retention", "outlive.blobs", CELL_TURNS_CELL))]
 
 
 async def walk(engine: TestEngine, days: int) -> None:

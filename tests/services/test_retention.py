@@ -13,7 +13,7 @@ import pytest
 
 import outlive
 from outlive._model import Run
-from outlive._runtime.services.pruner import CELL
+from outlive._runtime.services.pruner import RETENTION_CELL
 from outlive._store.contract import Store
 from outlive.client import purging
 from outlive.client.archive import Archive
@@ -315,7 +315,7 @@ async def test_many_workers_delete_each_run_once(tmp_path: Path) -> None:
 async def test_retention_goes_on_with_an_unreadable_cell() -> None:
     """Retention whose cell cannot be read begins its walks again."""
     async with TestEngine(retention=[KEEP]) as engine:
-        await store_of(engine).change_cell(CELL, lambda data, now: (b"?", None))
+        await store_of(engine).change_cell(RETENTION_CELL, lambda data, now: (b"?", None))
         await (await engine.start(kept_order, "a", id="order")).result()
         await engine.skip(8 * DAY)
         assert await engine.list() == []

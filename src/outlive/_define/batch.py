@@ -26,7 +26,7 @@ from typing import Any
 
 import msgspec
 
-from outlive._define.own import Code, OwnWorkflows, declare_own
+from outlive._define.own import Code, OwnWorkflows
 from outlive._journal.arguments import Signature
 from outlive._journal.redaction import RowNames
 from outlive._model import Payload, Run
@@ -238,6 +238,3 @@ def item_of(code: Code, chunk: str, version: int) -> StepSpec | WorkflowSpec | N
     if chunk.startswith(OF_STEP):
         return code.find_step(chunk.removeprefix(OF_STEP))
     return code.defined(chunk.removeprefix(OF_WORKFLOW), version)
-
-
-declare_own(BatchWorkflows())

@@ -18,7 +18,7 @@ import msgspec
 
 from outlive._define.in_step import CURRENT_STEP
 from outlive._define.intervention import Intervention, Refusal, intervention_spec
-from outlive._define.own import OwnWorkflows, declare_own
+from outlive._define.own import OwnWorkflows
 from outlive._journal.arguments import Signature
 from outlive._model import Retry, Run, RunFilter
 from outlive._model.queue import Place
@@ -195,6 +195,3 @@ class BulkWorkflows(OwnWorkflows):
         (request,) = arguments
         assert isinstance(request, BulkRequest)
         return "it deletes runs: an admin of the whole store may let it go on" if request.verb == "purge" else ""
-
-
-declare_own(BulkWorkflows())

@@ -12,7 +12,7 @@ from __future__ import annotations
 import msgspec
 
 from outlive._define.in_step import CURRENT_STEP
-from outlive._define.own import OwnWorkflows, declare_own
+from outlive._define.own import OwnWorkflows
 from outlive._journal.arguments import Signature
 from outlive._model import Retry
 from outlive._model.queue import Queue
@@ -79,6 +79,3 @@ class DeliveryWorkflows(OwnWorkflows):
 
     prefix = DELIVERY.name
     specs = retried = (DELIVERY,)
-
-
-declare_own(DeliveryWorkflows())

@@ -73,9 +73,9 @@ class OwnWorkflows:
 _FAMILIES: list[OwnWorkflows] = []
 
 
-def declare_own(family: OwnWorkflows) -> None:
-    """Let every registry have a family of workflows."""
-    _FAMILIES.append(family)
+def declare_own(*families: OwnWorkflows) -> None:
+    """Let every registry have these families of workflows."""
+    _FAMILIES.extend(families)
 
 
 def own_families() -> Sequence[OwnWorkflows]:

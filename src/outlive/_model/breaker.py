@@ -59,13 +59,13 @@ class BreakerState(msgspec.Struct, frozen=True, omit_defaults=True):
     """While it is half open: the permits under way, and when each counts as failed if it is not renewed."""
 
 
-def is_as_new(data: bytes) -> bool:
-    """Whether the cell of a breaker says no more than if it were not there. One that has ever opened does: its epoch
-    tells answers that come late from others."""
+def left_of_breaker(data: bytes, now_at: int) -> bytes | None:
+    """The cell of a breaker, unless it says no more than if it were not there. A breaker that has ever opened does: its
+    epoch tells answers that come late from others."""
     try:
-        return msgspec.json.decode(data, type=BreakerState) == BreakerState()
+        return None if msgspec.json.decode(data, type=BreakerState) == BreakerState() else data
     except msgspec.MsgspecError:
-        return False
+        return data
 
 
 class Permit(NamedTuple):

@@ -15,7 +15,7 @@ import msgspec
 from outlive._model import given
 from outlive.errors import ArgumentTypeError, InvalidArgumentError
 
-CELLS = "outlive.bursts/"
+BURST_CELLS = "outlive.bursts/"
 CELLS_PER_WORKFLOW = 256
 KEPT_MICROSECONDS = 24 * 3600 * 1_000_000
 """How long a burst is remembered after it should have begun: there may be no worker for a while."""
@@ -104,7 +104,7 @@ def _key(where: str, key: object) -> str:
 
 def bursts_cell(workflow: str, key: str) -> str:
     """The name of the cell that a key lies in."""
-    return f"{CELLS}{workflow}/{crc32(key.encode()) % CELLS_PER_WORKFLOW}"
+    return f"{BURST_CELLS}{workflow}/{crc32(key.encode()) % CELLS_PER_WORKFLOW}"
 
 
 def bursts_in(data: bytes | None, now_at: int) -> Bursts:
@@ -114,6 +114,12 @@ def bursts_in(data: bytes | None, now_at: int) -> Bursts:
     except msgspec.MsgspecError:
         return {}
     return {key: burst for key, burst in found.items() if burst.until_at + KEPT_MICROSECONDS > now_at}
+
+
+def left_of_bursts(data: bytes, now_at: int) -> bytes | None:
+    """The bursts in a cell that have not ended long ago."""
+    left = bursts_in(data, now_at)
+    return bursts_data(left) if left else None
 
 
 def bursts_data(bursts: Bursts) -> bytes:

@@ -177,12 +177,12 @@ class LimitState(msgspec.Struct, frozen=True, omit_defaults=True):
     """The instant from which on it says no more than an empty one. 0: that is not known."""
 
 
-def is_forgotten(data: bytes, now_at: int) -> bool:
-    """Whether the cell of a limit says no more than an empty one; what cannot be read may say something."""
+def left_of_limit(data: bytes, now_at: int) -> bytes | None:
+    """The cell of a limit, unless it says no more than an empty one; a cell that cannot be read may say something."""
     try:
-        return 0 < msgspec.json.decode(data, type=LimitState).forgotten_at <= now_at
+        return None if 0 < msgspec.json.decode(data, type=LimitState).forgotten_at <= now_at else data
     except msgspec.MsgspecError:
-        return False
+        return data
 
 
 class Room(NamedTuple):

@@ -1,7 +1,7 @@
 """Pauses: that people have stopped a run, a workflow or everything for a while, since when, and why.
 
 A run that is paused by itself is parked, with a reason that begins with `PAUSED`. Pauses of workflows are kept in a
-cell that all workers of a store look at (`CELL`).
+cell that all workers of a store look at (`PAUSES_CELL`).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import msgspec
 
 PAUSED = "paused"
 """How the reason of a run begins that a person has paused."""
-CELL = "outlive.pauses"
+PAUSES_CELL = "outlive.pauses"
 EVERYTHING = "*"
 """Instead of the name of a workflow: all of them."""
 MOVER = "outlive move"

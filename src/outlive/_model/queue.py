@@ -18,9 +18,9 @@ from outlive._model.limit import FixedWindow, LimitState, RateLimit, TokenBucket
 from outlive._model.pause import Pause
 from outlive.errors import ArgumentTypeError, InvalidArgumentError
 
-CELLS = "outlive.queue/"
+QUEUE_CELLS = "outlive.queue/"
 """How the name of the cell of a queue begins."""
-CELLS_END = CELLS[:-1] + chr(ord(CELLS[-1]) + 1)
+QUEUE_CELLS_END = QUEUE_CELLS[:-1] + chr(ord(QUEUE_CELLS[-1]) + 1)
 """Behind all such names."""
 DEFAULT = "default"
 """The name that people see for the runs without a queue."""
@@ -164,7 +164,7 @@ _decode = msgspec.json.Decoder(QueueRecord).decode
 
 def queue_cell(name: str) -> str:
     """The name of the cell of a queue."""
-    return f"{CELLS}{name}"
+    return f"{QUEUE_CELLS}{name}"
 
 
 def queue_in(data: bytes | None) -> QueueRecord:

@@ -1,6 +1,6 @@
 """Stalls: which runs stood on the event loop of a worker when it was blocked for as long as a lease.
 
-They are kept in one cell (`CELL`), the newest ones only. A stall names the epoch in which it happened, so that a run
+They are kept in one cell (`STALLS_CELL`), the newest ones only. A stall names the epoch in which it happened, so that a run
 that has made progress since is not held to it: the row of the run counts the interruptions without progress.
 """
 
@@ -12,7 +12,7 @@ import msgspec
 
 from outlive._model.run import Run
 
-CELL = "outlive.stalls"
+STALLS_CELL = "outlive.stalls"
 KEPT_MAX = 200
 """Stalls in the cell; the oldest go first."""
 

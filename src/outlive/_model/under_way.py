@@ -20,7 +20,7 @@ from outlive._model.instant import instant_of
 from outlive._model.payload import Payload
 from outlive._model.worker import name_in
 
-CELLS = "outlive.under-way/"
+UNDER_WAY_CELLS = "outlive.under-way/"
 """The prefix of the names of these cells; the id of the session follows."""
 MICROSECONDS = 1_000_000
 STEPS_MAX = 1_200
@@ -143,7 +143,7 @@ def _size(payload: Payload | None) -> int:
 
 def cell_of(session: str) -> str:
     """The name of the cell of a session."""
-    return CELLS + session
+    return UNDER_WAY_CELLS + session
 
 
 def report_of(notes: Iterable[Note], *, at: int) -> Report:

@@ -19,7 +19,7 @@ from typing import Protocol
 
 import msgspec
 
-from outlive._model.under_way import CELLS, NOTHING, Note, Report, cell_of, report_in, report_of
+from outlive._model.under_way import UNDER_WAY_CELLS, NOTHING, Note, Report, cell_of, report_in, report_of
 from outlive._runtime.clock import MICROSECONDS, Clock
 from outlive._store.contract import Store
 from outlive._tasks import own_task
@@ -123,10 +123,10 @@ class Reporter:
     async def _sweep(self) -> None:
         """Remove what sessions have left that died long ago. Once for each session that has something to report."""
         self._has_swept = True
-        names = await self._store.examiner.list_cells(after=CELLS, limit=SWEPT_MAX)
+        names = await self._store.examiner.list_cells(after=UNDER_WAY_CELLS, limit=SWEPT_MAX)
         live = {cell_of(worker.id) for worker in await self._store.list_workers(with_runs=False)}
         for name in names:
-            if name.startswith(CELLS) and name not in live:
+            if name.startswith(UNDER_WAY_CELLS) and name not in live:
                 await self._store.change_cell(name, _kept)
 
 

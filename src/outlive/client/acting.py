@@ -25,9 +25,8 @@ from msgspec.structs import replace
 
 from outlive._model import Run, given
 from outlive._model.bounds import UNBOUND, Bounds, bounds_of
+from outlive._model.cells import cells_of
 from outlive._model.giver import GIVER, Giver
-from outlive._model.pause import CELL as PAUSES_CELL
-from outlive._model.queue import CELLS as QUEUE_CELLS
 from outlive._model.run import is_internal
 from outlive._store.audit import Action
 from outlive._store.contract import CellChange, Change, Delivery, Message, Outcome, Store
@@ -38,28 +37,6 @@ from outlive.errors.key import QueueRefusedError
 
 T = TypeVar("T")
 ACTOR_CHARACTERS_MAX = 200
-KEY_CELLS = "outlive.key/"
-"""Cells of API keys, by their ids; see `client.keys`."""
-LINK_CELLS = "outlive.link/"
-"""Cells of links to decide, by their ids; see `client.decision_links`."""
-TOKEN_CELLS = "outlive.token/"
-"""Cells of tokens for one run, by their ids; see `client.run_tokens`."""
-_CELLS = {
-    PAUSES_CELL: "pause",
-    "outlive.flows": "flow.change",
-    "outlive.quota": "quota.change",
-    "@sinks": "sink.change",
-    "@triggers": "trigger.change",
-}
-"""Cells that people change, and what it is called unless `doing` says it. What others hold, workers wrote for
-themselves."""
-_FAMILIES = {
-    QUEUE_CELLS: "queue.change",
-    KEY_CELLS: "key.change",
-    LINK_CELLS: "link.change",
-    TOKEN_CELLS: "token.change",
-}
-"""The verbs for changes of cells whose names have these prefixes."""
 
 
 class Deed:
@@ -409,9 +386,5 @@ def _verb_of(change: ScheduleChange) -> str:
 
 def _cell_named(name: str) -> tuple[str, str] | None:
     """The verb for a change of this cell, and its target; None for a cell that people do not change."""
-    if name in _CELLS:
-        return _CELLS[name], ""
-    for prefix, verb in _FAMILIES.items():
-        if name.startswith(prefix):
-            return verb, name[len(prefix) :]
-    return None
+    cells = cells_of(name)
+    return (cells.verb, name.removeprefix(cells.name)) if cells is not None and cells.verb else None

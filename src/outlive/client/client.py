@@ -131,11 +131,9 @@ class Client:
         """Start a run; its id. See `Engine.start`."""
         self.definitions = Definitions(access)
         self._inbox = Inbox(access, definitions=self.definitions, inbox_messages_max=limits.inbox_messages_max)
-        self.ring_schedules: Callable[[], None] = lambda: None
-        """Lets the scheduler of this process look soon, if there is one."""
-        self.ring_flows: Callable[[], None] = lambda: None
-        """Lets the worker of this process look at the library of flows soon, if there is one."""
-        self.library = Library(lambda: access.store, changed=self._ring_flows)
+        self.ring_service: Callable[[str], None] = lambda name: None
+        """Lets the service of this name look soon, if the worker of this process has it."""
+        self.library = Library(lambda: access.store, changed=lambda: self.ring_service(FLOW_LOADER))
         """The flows in the store. See `Engine.flows`."""
         self.find_definition, self.workflows = self.definitions.find, Workflows(self.definitions)
         """The workflows that workers can run. See `Engine.workflows.list`."""
@@ -184,9 +182,6 @@ class Client:
         """The engine has stopped: a start that is under way, and every later use of a handle, raises."""
         self.access.close()
         self._starter.close()
-
-    def _ring_flows(self) -> None:
-        self.ring_flows()
 
     async def start_by_name(
         self, workflow: str, arguments: object = None, *, version: int | None = None, **options: Any

@@ -19,7 +19,7 @@ from outlive._model.given import Span
 from outlive._model.instant import instant_of
 from outlive._values.approval import ApprovalRequest, DecisionLink, NewLink
 from outlive.client.access import Access
-from outlive.client.acting import ACTOR_CHARACTERS_MAX, LINK_CELLS, acting, check_acts_on, doing
+from outlive.client.acting import ACTOR_CHARACTERS_MAX, acting, check_acts_on, doing
 from outlive.client.approval import Decider
 from outlive.client.secret_token import Token, new_token, read_token
 from outlive.errors import RunNotFoundError
@@ -27,6 +27,7 @@ from outlive.errors.key import LinkRefusedError
 from outlive.errors.run import ApprovalClosedError, ApprovalNotFoundError
 
 PREFIX = "old"
+LINK_CELLS = "outlive.link/"
 LINK_SPAN = timedelta(days=7)
 _MICROSECONDS = 1_000_000
 _NO_HASH = "0" * 64
@@ -169,10 +170,10 @@ def _use(held: bytes | None, now_at: int) -> tuple[bytes | None, None]:
     return held if record is None else msgspec.json.encode(replace(record, used_at=now_at)), None
 
 
-def is_over(held: bytes, now_at: int) -> bool:
-    """Whether the cell of a link is that of one which has expired: it is refused with its record and without it."""
+def left_of_link(held: bytes, now_at: int) -> bytes | None:
+    """The cell of a link, unless the link has expired: it is refused with its record and without it."""
     record = _read(held)
-    return record is not None and record.expires_at <= now_at
+    return None if record is not None and record.expires_at <= now_at else held
 
 
 def _read(held: bytes | None) -> LinkRecord | None:

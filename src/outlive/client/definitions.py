@@ -40,7 +40,7 @@ from outlive.errors.program import UnknownWorkflowError
 
 log = logging.getLogger("outlive")
 
-CELL = "@workflows"
+WORKFLOWS_CELL = "@workflows"
 DESCRIBE_SECONDS = 1.0
 """How long after its start a worker describes its workflows: not before it has begun with its work."""
 AGAIN_SECONDS = 30.0
@@ -101,7 +101,7 @@ class Describer:
             merged = {**known, **own}
             return (held if held is not None and merged == known else _encode(merged)), None
 
-        await self._store.change_cell(CELL, add)
+        await self._store.change_cell(WORKFLOWS_CELL, add)
 
     def check(self) -> None:
         """Say in the log what a replay cannot repeat in the source of the workflows, once in this process."""
@@ -154,7 +154,7 @@ class Definitions:
 
     def __init__(self, access: Access) -> None:
         self._access = access
-        self._cell = CellReader(CELL, _read)
+        self._cell = CellReader(WORKFLOWS_CELL, _read)
         self._signals: dict[str, dict[str, Any]] = {}
         self._signals_until = 0
         """Until when `_signals` counts as what workers have described, by the clock of the store."""

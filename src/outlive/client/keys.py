@@ -23,13 +23,14 @@ from outlive._store.contract import PAGE_SIZE_MAX, Store
 from outlive._values.key import ApiKey, NewKey
 from outlive._values.run import when
 from outlive.client.access import Access
-from outlive.client.acting import ACTOR_CHARACTERS_MAX, KEY_CELLS, doing
+from outlive.client.acting import ACTOR_CHARACTERS_MAX, doing
 from outlive.client.secret_token import new_token, read_token
 from outlive.errors import InvalidArgumentError, StoreError
 from outlive.errors.key import KeyNotFoundError
 from outlive.telemetry import log
 
 PREFIX = "olv"
+KEY_CELLS = "outlive.key/"
 USE_SECONDS = 60
 """How exact `last_used_at` is: it is written at most once in so long."""
 _MICROSECONDS = 1_000_000

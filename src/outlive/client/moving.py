@@ -21,8 +21,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from outlive._model.pause import CELL, EVERYTHING, MOVER, Pause, Pauses, moved_away, pauses_data, pauses_in
-from outlive._model.under_way import CELLS as UNDER_WAY
+from outlive._model.pause import PAUSES_CELL, EVERYTHING, MOVER, Pause, Pauses, moved_away, pauses_data, pauses_in
+from outlive._model.under_way import UNDER_WAY_CELLS
 from outlive._store.audit import decode_action
 from outlive._store.contract import PAGE_SIZE_MAX, Store, Watch
 from outlive._store.examine import HANDLE_MIN
@@ -122,7 +122,7 @@ async def _refuse_live_workers(source: Store) -> None:
 
 
 async def _refuse_moved(store: Store, which: str, *, allowed: str = "") -> None:
-    pause = moved_away(pauses_in(await store.read_cell(CELL)))
+    pause = moved_away(pauses_in(await store.read_cell(PAUSES_CELL)))
     if pause is not None and pause.reason != allowed:
         raise OutliveError(
             f"{which} was {pause.reason} before, and its runs go on there; "
@@ -135,19 +135,19 @@ async def _move_cells(source: Store, target: Store) -> int:
     pauses, last = 0, None
     while page := await source.examiner.list_cells(after=last, limit=PAGE):
         for last in page:
-            if last.startswith(UNDER_WAY):
+            if last.startswith(UNDER_WAY_CELLS):
                 continue  # Reports of workers of the other store.
             data = await source.read_cell(last)
             assert data is not None
             if last == INDEX_CELL:
                 await target.change_cell(last, partial(_add_flows, data))
                 continue
-            if last != CELL:
+            if last != PAUSES_CELL:
                 await target.change_cell(last, partial(_keep_or_put, data))
                 continue
             people = _pauses_of_people(data)
             pauses = len(people)
-            await target.change_cell(CELL, partial(_add_pauses, people))
+            await target.change_cell(PAUSES_CELL, partial(_add_pauses, people))
     return pauses
 
 
@@ -183,11 +183,11 @@ async def _leave(source: Store, reason: str) -> None:
         moved = Pause(now_at, MOVER, reason, replaced=people.get(EVERYTHING))
         return pauses_data({**people, EVERYTHING: moved}), None
 
-    await source.change_cell(CELL, pause)
+    await source.change_cell(PAUSES_CELL, pause)
     try:
         await _refuse_live_workers(source)
     except BaseException:
-        await source.change_cell(CELL, lambda data, _: (pauses_data(_pauses_of_people(data)), None))
+        await source.change_cell(PAUSES_CELL, lambda data, _: (pauses_data(_pauses_of_people(data)), None))
         raise
 
 

@@ -15,7 +15,7 @@ from outlive._journal.event import RunParked
 from outlive._journal.failure import storable
 from outlive._journal.fold import Fold
 from outlive._model import Run, RunStatus, given
-from outlive._model.pause import CELL, EVERYTHING, Pause, Pauses, paused_text, pauses_data, pauses_in
+from outlive._model.pause import PAUSES_CELL, EVERYTHING, Pause, Pauses, paused_text, pauses_data, pauses_in
 from outlive._store.contract import CellChange, Change, Inbound, Message, MessageKind, Outcome
 from outlive.client.access import Access
 from outlive.client.acting import doing
@@ -103,7 +103,7 @@ class Pauser:
 
     async def pauses(self) -> Pauses:
         """The workflows that are paused, by name, and `*` for all of them."""
-        return pauses_in(await self._access.store.read_cell(CELL))
+        return pauses_in(await self._access.store.read_cell(PAUSES_CELL))
 
     async def pause_workflow(self, workflow: str, *, by: str, reason: str) -> None:
         """Pause all runs of a workflow, later ones too."""
@@ -128,9 +128,9 @@ class Pauser:
 
     async def _change(self, change: CellChange[None]) -> None:
         store = self._access.store
-        await store.change_cell(CELL, change)
+        await store.change_cell(PAUSES_CELL, change)
         with suppress(StoreUnavailableError):  # It is paused: the others will look for that by themselves.
-            await store.ring(CELL)
+            await store.ring(PAUSES_CELL)
         worker = self._access.worker
         if worker is not None:
             # In this process at once: the next start must not begin what is paused.

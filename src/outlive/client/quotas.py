@@ -30,8 +30,8 @@ from outlive.client.client import Client
 from outlive.errors import StoreError
 from outlive.errors.run import QuotaExceededError
 
-CELL = "outlive.quota"
-UNDER_WAY = "outlive.quota.starts"
+QUOTA_CELL = "outlive.quota"
+QUOTA_UNDER_WAY_CELL = "outlive.quota.starts"
 LOOK_MICROSECONDS = 1_000_000
 FORGET_MICROSECONDS = 10_000_000
 """After how long a start that is under way is taken for lost: its process died before it could say how it ended."""
@@ -80,11 +80,11 @@ class Quotas:
         data = msgspec.json.encode(Quota(open_runs, starts_per_minute))
         said = f"{_most(open_runs, 'open runs')}, {_most(starts_per_minute, 'starts a minute')}"
         with doing("quota.set", EVERYTHING, said):
-            await self._client.access.store.change_cell(CELL, lambda _data, _now_at: (data, None))
+            await self._client.access.store.change_cell(QUOTA_CELL, lambda _data, _now_at: (data, None))
 
     async def get(self) -> Quota:
         """The quota for callers."""
-        return quota_in(await self._client.access.store.read_cell(CELL))
+        return quota_in(await self._client.access.store.read_cell(QUOTA_CELL))
 
     async def usage(self) -> Usage:
         """How much of it is used."""
@@ -141,7 +141,7 @@ class QuotaGuard(Middleware):
             if place:
                 # If the store is away, the place is forgotten after a while.
                 with suppress(StoreError):
-                    await self._store().change_cell(UNDER_WAY, partial(_leave, place))
+                    await self._store().change_cell(QUOTA_UNDER_WAY_CELL, partial(_leave, place))
 
     async def _reserve(self, run_ids: Sequence[str | None]) -> int:
         store = self._store()
@@ -149,13 +149,13 @@ class QuotaGuard(Middleware):
             return 0
         verdict = Verdict()
         for _ in range(TRIES_MAX):
-            seen = under_in(await store.read_cell(UNDER_WAY)).version
+            seen = under_in(await store.read_cell(QUOTA_UNDER_WAY_CELL)).version
             usage = await usage_in(store)
             left = left_of(usage)
             if not left:
                 self._free_until = store.now() + LOOK_MICROSECONDS
                 return 0
-            verdict = await store.change_cell(UNDER_WAY, partial(_reserve, seen, left, len(run_ids)))
+            verdict = await store.change_cell(QUOTA_UNDER_WAY_CELL, partial(_reserve, seen, left, len(run_ids)))
             if verdict.is_sure:
                 break
         if verdict.number:
@@ -209,7 +209,7 @@ def left_of(usage: Usage) -> dict[str, int]:
 
 async def usage_in(store: Store) -> Usage:
     """How much of its quota a namespace uses."""
-    quota = quota_in(await store.read_cell(CELL))
+    quota = quota_in(await store.read_cell(QUOTA_CELL))
     open_runs = starts = None
     if quota.open_runs is not None:
         open_runs = await store.count_runs(RunFilter(statuses=OPEN, roots_only=True), limit=max(1, quota.open_runs))

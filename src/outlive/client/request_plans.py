@@ -14,7 +14,7 @@ import msgspec
 from outlive._store.contract import Store
 from outlive._values.run import Status
 
-CELL = "outlive.requests"
+REQUESTS_CELL = "outlive.requests"
 PLANS_MAX = 20
 """How many plans are kept: a try that comes after so many other requests for many runs chooses again."""
 RUNS_MAX = 1_000
@@ -46,7 +46,7 @@ class RequestPlans:
 
     async def find(self, request: str) -> list[PlannedRun] | None:
         """The runs that an earlier try of this request chose; None if there was none."""
-        return _find(await self._open_store().read_cell(CELL), request)
+        return _find(await self._open_store().read_cell(REQUESTS_CELL), request)
 
     async def keep(self, request: str, runs: Sequence[PlannedRun]) -> list[PlannedRun]:
         """Write down what a request is for; what the first of several tries at once has written counts."""
@@ -58,7 +58,7 @@ class RequestPlans:
             plans = [*_plans(held), _Plan(request, list(runs))][-PLANS_MAX:]
             return msgspec.json.encode(plans), list(runs)
 
-        return await self._open_store().change_cell(CELL, add)
+        return await self._open_store().change_cell(REQUESTS_CELL, add)
 
 
 def _plans(held: bytes | None) -> list[_Plan]:

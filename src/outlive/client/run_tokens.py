@@ -14,12 +14,13 @@ import msgspec
 from outlive._model import given
 from outlive._model.instant import instant_of
 from outlive.client.access import Access
-from outlive.client.acting import TOKEN_CELLS, check_acts_on, doing
+from outlive.client.acting import check_acts_on, doing
 from outlive.client.keys import is_active
 from outlive.client.secret_token import new_token, read_token
 from outlive.errors import RunNotFoundError
 
 PREFIX = "olt"
+TOKEN_CELLS = "outlive.token/"
 SECONDS_MAX = 3_600
 _MICROSECONDS = 1_000_000
 _NO_HASH = "0" * 64
@@ -114,10 +115,10 @@ class RunTokens:
             return False
 
 
-def is_over(held: bytes, now_at: int) -> bool:
-    """Whether the cell of a token is that of one which has expired."""
+def left_of_token(held: bytes, now_at: int) -> bytes | None:
+    """The cell of a token, unless the token has expired."""
     record = _read(held)
-    return record is not None and record.expires_at <= now_at
+    return None if record is not None and record.expires_at <= now_at else held
 
 
 def _read(held: bytes | None) -> TokenRecord | None:

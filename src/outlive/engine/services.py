@@ -1,30 +1,36 @@
-"""The parts of a worker beside the trees that it runs: its declarations to the store when it starts, and its
-services."""
+"""The parts of a worker beside the trees that it runs: what features do in it, and its services."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
+from importlib import import_module
 
-from outlive._model.retention import Keep, KeepAudit
-from outlive._runtime.environment import Environment
-from outlive._runtime.services.audit_pruner import AuditPruner
-from outlive._runtime.services.audit_sealer import AuditSealer
-from outlive._runtime.services.blob_collector import BlobCollector
-from outlive._runtime.services.cell_collector import CellCollector
-from outlive._runtime.services.flow_loader import FlowLoader, Redefine
-from outlive._runtime.services.pruner import Pruner
-from outlive._runtime.services.scheduler import Scheduler
+from outlive._define.own import declare_own
+from outlive._features import FEATURES
+from outlive._kernel.cells import KERNEL_CELLS
+from outlive._kernel.in_engine import InEngine, InWorker, WorkerParts
+from outlive._model.cells import declare_cells
 from outlive._runtime.services.service import Service
 from outlive._runtime.services.supervisor import Services
 from outlive._runtime.services.unbegun_ender import UnbegunEnder
 from outlive._runtime.session.sessions import WorkerSessions
 from outlive._store.contract import Store
 from outlive.client.client import Client
-from outlive.client.events.triggers import declare as declare_triggers
 from outlive.client.placing import warn_of_unknown
-from outlive.client.schedules.declaring import declare as declare_schedules
 from outlive.errors.store import StoreWentBackError
 from outlive.telemetry import Counters, log
+
+
+@cache
+def load_features() -> Sequence[InEngine]:
+    """The parts of the features that every engine has; what they bring is declared once."""
+    declare_cells(*KERNEL_CELLS)
+    found: list[InEngine] = [import_module(it.in_engine).IN_ENGINE for it in FEATURES if it.in_engine]
+    for part in found:
+        declare_own(*part.own)
+        declare_cells(*part.cells)
+    return found
 
 
 def watch_store(store: Store, counters: Counters, sessions: Callable[[], WorkerSessions | None]) -> None:
@@ -41,62 +47,34 @@ def watch_store(store: Store, counters: Counters, sessions: Callable[[], WorkerS
     store.watch_incarnation(changed)
 
 
-async def load_flows(store: Store, environment: Environment, *, redefine: Redefine, schedules: bool) -> FlowLoader:
-    """Load the flows of the library before the worker claims, so that runs of them that were interrupted here go on at
-    once; and what loads them again when they change."""
-    nonce = environment.clock.nonce if schedules else None
-    loader = FlowLoader(store, environment.registry, redefine=redefine, nonce=nonce)
-    await loader.look()
-    return loader
+class FeaturesInWorker:
+    """What all features do in one worker."""
 
+    def __init__(self, parts: WorkerParts) -> None:
+        self._parts = parts
+        self._all: list[InWorker] = [part.in_worker(parts) for part in load_features()]
 
-async def declare_code(
-    store: Store, environment: Environment, *, queues: Sequence[str] | None, schedules: bool
-) -> None:
-    """Let the store know the triggers and the schedules that the code of this worker declares.
+    async def before_claims(self) -> None:
+        """Let each prepare for the runs that were interrupted here."""
+        for each in self._all:
+            await each.before_claims()
 
-    Args:
-        queues: the queues that the worker takes runs from; a name that the store does not know is logged.
-        schedules: whether its schedules are declared.
-    """
-    registry = environment.registry
-    if queues is not None:
-        await warn_of_unknown(store, queues, registry.workflows())
-    if registry.triggers():
-        await declare_triggers(registry, store, began_at=store.now())
-    if schedules and registry.has_schedules():
-        await declare_schedules(registry, store, began_at=store.now(), nonce=environment.clock.nonce)
+    async def declare(self) -> None:
+        """Let the store know what the code of this worker declares; a queue that the store does not know is logged."""
+        store, environment, options, *_ = self._parts
+        if options.queue_names is not None:
+            await warn_of_unknown(store, options.queue_names, environment.registry.workflows())
+        for each in self._all:
+            await each.declare()
 
-
-def start_services(
-    client: Client,
-    environment: Environment,
-    *,
-    retention: Sequence[Keep | KeepAudit],
-    schedules: bool,
-    flow_loader: FlowLoader | None,
-) -> Services:
-    """Begin what this worker does now and then for the whole store; its client rings for what cannot wait."""
-    store, clock, counters = client.access.own_store, environment.clock, environment.counters
-    found: list[Service] = []
-    if flow_loader is not None:
-        found.append(flow_loader)
-    if schedules:
-        has_own = bool(environment.registry.schedules())
-        found.append(Scheduler(client, clock=clock, counters=counters, looks_at_once=has_own))
-    found.append(UnbegunEnder(store, counters=counters, tracer=environment.tracer))
-    if keep := next((keep for keep in retention if isinstance(keep, KeepAudit)), None):
-        if keep.span is not None:
-            found.append(AuditPruner(store, keep))
-        if keep.key is not None:
-            found.append(AuditSealer(store, keep.key))
-    if rules := [keep for keep in retention if isinstance(keep, Keep)]:
-        rate = environment.limits.deletes_per_second_max
-        found.append(Pruner(store, rules, clock=clock, counters=counters, deletes_per_second_max=rate))
-        found.append(BlobCollector(store, packer=environment.packer, counters=counters))
-        found.append(CellCollector(store, counters=counters))
-    services = Services(found, clock=clock, counters=counters)
-    client.ring_schedules = lambda: services.ring(Scheduler.name)
-    client.ring_flows = lambda: services.ring(FlowLoader.name)
-    services.start()
-    return services
+    def start_services(self, client: Client) -> Services:
+        """Begin what this worker does now and then for the whole store; its client rings for what cannot wait."""
+        environment = self._parts.environment
+        clock, counters = environment.clock, environment.counters
+        found: list[Service] = [UnbegunEnder(self._parts.store, counters=counters, tracer=environment.tracer)]
+        for each in self._all:
+            found += each.services(client)
+        services = Services(found, clock=clock, counters=counters)
+        client.ring_service = services.ring
+        services.start()
+        return services

@@ -23,7 +23,7 @@ from outlive._store.contract import PAGE_SIZE_MAX, Store
 from outlive._store.deleting import BLOB_GRACE
 from outlive.telemetry import Counters, log
 
-CELL = "outlive.blobs"
+BLOBS_CELL = "outlive.blobs"
 ROUND = 24 * 3_600 * MICROSECONDS
 TURN_SECONDS = 60.0
 PAUSE_SECONDS = 0.5
@@ -55,14 +55,14 @@ class BlobCollector:
     async def run_once(self) -> float:
         """Take a turn, if it is time for one; seconds until the next."""
         now = self._store.now()
-        seen = read_turns(Round, await self._store.read_cell(CELL))
+        seen = read_turns(Round, await self._store.read_cell(BLOBS_CELL))
         if seen.next_at > now:
             return (seen.next_at - now) / MICROSECONDS
-        taken: Round | None = await self._store.change_cell(CELL, partial(take_turn, Round, TURN_SECONDS))
+        taken: Round | None = await self._store.change_cell(BLOBS_CELL, partial(take_turn, Round, TURN_SECONDS))
         if taken is None:
             return PAUSE_SECONDS
         after = await self._go_on(taken)
-        await self._store.change_cell(CELL, lambda data, at: (msgspec.json.encode(after), None))
+        await self._store.change_cell(BLOBS_CELL, lambda data, at: (msgspec.json.encode(after), None))
         return max(PAUSE_SECONDS, (after.next_at - self._store.now()) / MICROSECONDS)
 
     async def _go_on(self, taken: Round) -> Round:

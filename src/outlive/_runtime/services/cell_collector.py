@@ -12,20 +12,13 @@ from functools import partial
 
 import msgspec
 
-from outlive._model.breaker import BREAKER_CELLS, is_as_new
-from outlive._model.burst import CELLS as BURSTS
-from outlive._model.burst import bursts_data, bursts_in
-from outlive._model.limit import LIMIT_CELLS, is_forgotten
+from outlive._model.cells import Cells, cell_table
 from outlive._runtime.clock import MICROSECONDS
 from outlive._runtime.services.turns import read_turns, take_turn
 from outlive._store.contract import Store
-from outlive.client import decision_links, run_tokens
-from outlive.client.acting import LINK_CELLS, TOKEN_CELLS
 from outlive.telemetry import Counters, log
 
-CELL = "outlive.cells"
-FAMILIES = sorted((BREAKER_CELLS, LIMIT_CELLS, BURSTS, LINK_CELLS, TOKEN_CELLS))
-"""The prefixes of the names of cells that may be removed, in the order in which they are walked over."""
+CELL_TURNS_CELL = "outlive.cells"
 ROUND = 24 * 3_600 * MICROSECONDS
 TURN_SECONDS = 60.0
 PAUSE_SECONDS = 0.5
@@ -52,47 +45,37 @@ class CellCollector:
     async def run_once(self) -> float:
         """Take a turn, if it is time for one; seconds until the next."""
         now = self._store.now()
-        seen = read_turns(Walk, await self._store.read_cell(CELL))
+        seen = read_turns(Walk, await self._store.read_cell(CELL_TURNS_CELL))
         if seen.next_at > now:
             return (seen.next_at - now) / MICROSECONDS
-        taken: Walk | None = await self._store.change_cell(CELL, partial(take_turn, Walk, TURN_SECONDS))
+        taken: Walk | None = await self._store.change_cell(CELL_TURNS_CELL, partial(take_turn, Walk, TURN_SECONDS))
         if taken is None:
             return PAUSE_SECONDS
         after = await self._go_on(taken.after)
         pause = ROUND if after is None else round(PAUSE_SECONDS * MICROSECONDS)
         walk = Walk(next_at=self._store.now() + pause, after=after or "")
-        await self._store.change_cell(CELL, lambda *_: (msgspec.json.encode(walk), None))
+        await self._store.change_cell(CELL_TURNS_CELL, lambda *_: (msgspec.json.encode(walk), None))
         return pause / MICROSECONDS
 
     async def _go_on(self, after: str) -> str | None:
         """Look at the next cells; the last of them, or None if there are no more."""
-        family = next((it for it in FAMILIES if it >= after or after.startswith(it)), None)
-        if family is None:
+        several = [it for it in cell_table() if it.left is not None]
+        cells = next((it for it in several if it.name >= after or after.startswith(it.name)), None)
+        if cells is None:
             return None
-        names = await self._store.examiner.list_cells(after=max(after, family), limit=CELLS_AT_ONCE)
-        own = [name for name in names if name.startswith(family)]
-        removed = [name for name in own if await self._store.change_cell(name, partial(_forgotten, name))]
+        names = await self._store.examiner.list_cells(after=max(after, cells.name), limit=CELLS_AT_ONCE)
+        own = [name for name in names if cells.has(name)]
+        removed = [name for name in own if await self._store.change_cell(name, partial(_left, cells))]
         self._counters.cells_removed += len(removed)
         if removed:
-            log.info("%d cells were removed that said nothing any more, of %s", len(removed), family)
+            log.info("%d cells were removed that said nothing any more, of %s", len(removed), cells.name)
         if len(own) == CELLS_AT_ONCE:
             return own[-1]
-        return next((it for it in FAMILIES if it > family), None)
+        return next((it.name for it in several if it.name > cells.name), None)
 
 
-def _forgotten(name: str, data: bytes | None, now_at: int) -> tuple[bytes | None, bool]:
-    """The new content of a cell, and whether the cell was removed."""
-    if data is None:
-        return None, False
-    if name.startswith(BURSTS):
-        left = bursts_in(data, now_at)
-        return (bursts_data(left), False) if left else (None, True)
-    if name.startswith(BREAKER_CELLS):
-        says_nothing = is_as_new(data)
-    elif name.startswith(LIMIT_CELLS):
-        says_nothing = is_forgotten(data, now_at)
-    elif name.startswith(LINK_CELLS):
-        says_nothing = decision_links.is_over(data, now_at)
-    else:
-        says_nothing = run_tokens.is_over(data, now_at)
-    return (None, True) if says_nothing else (data, False)
+def _left(cells: Cells, data: bytes | None, now_at: int) -> tuple[bytes | None, bool]:
+    """The content that a cell keeps, and whether the cell was removed."""
+    assert cells.left is not None
+    kept = None if data is None else cells.left(data, now_at)
+    return kept, data is not None and kept is None

@@ -25,7 +25,7 @@ from outlive.client.purging import TREES_AT_ONCE, Purger
 from outlive.errors.store import ArchiveError
 from outlive.telemetry import Counters, log
 
-CELL = "outlive.retention"
+RETENTION_CELL = "outlive.retention"
 TURN_SECONDS = 60.0
 """After how long a turn is taken from a worker that has not ended it."""
 TURN_SECONDS_MIN = 0.02
@@ -102,10 +102,10 @@ class Pruner:
     async def run_once(self) -> float:
         """Take a turn, if it is time for one; seconds until the next."""
         now = self._store.now()
-        seen = turns_in(await self._store.read_cell(CELL))
+        seen = turns_in(await self._store.read_cell(RETENTION_CELL))
         if (left := self._left(seen, now)) > 0:
             return left
-        taken: Turns | None = await self._store.change_cell(CELL, self._take)
+        taken: Turns | None = await self._store.change_cell(RETENTION_CELL, self._take)
         if taken is None:
             return 1.0  # Another worker was first.
         walks, cost = await self._prune_some(dict(taken.walks), self._store.now())
@@ -117,7 +117,7 @@ class Pruner:
             after = Turns(next_at=at + round(pause * MICROSECONDS), walks={**turns_in(data).walks, **walks})
             return msgspec.json.encode(after), after
 
-        turns = await self._store.change_cell(CELL, end)
+        turns = await self._store.change_cell(RETENTION_CELL, end)
         return pause if has_more_room else max(pause, self._left(turns, self._store.now()))
 
     async def _prune_some(self, walks: dict[str, Walk], now: int) -> tuple[dict[str, Walk], float]:

@@ -19,8 +19,8 @@ from outlive._journal.claiming import has_other_nonce, root_after
 from outlive._journal.codec import Row, open_row, salt_of, seal
 from outlive._journal.event import RunClaimed
 from outlive._model import Run, RunFilter
-from outlive._model.pause import CELL, pauses_in
-from outlive._model.stalls import CELL as STALLS
+from outlive._model.pause import PAUSES_CELL, pauses_in
+from outlive._model.stalls import STALLS_CELL
 from outlive._model.stalls import stalls_in
 from outlive._model.under_way import cell_of, last_words, report_in
 from outlive._runtime.clock import MICROSECONDS
@@ -209,7 +209,7 @@ class Claimer:
         the poll interval, if the ring of another process was lost: so it costs nothing on every claim."""
         # Cleared first: this answers no ring that comes while it is under way.
         self._requests.may_lack_pauses = False
-        pauses = pauses_in(await self._store.read_cell(CELL))
+        pauses = pauses_in(await self._store.read_cell(PAUSES_CELL))
         self._pauses_at = self._clock.monotonic() + self._poll_seconds
         if pauses != self._worker.mail.pauses:
             await in_callback(partial(self._worker.mail.set_pauses, pauses))
@@ -331,7 +331,7 @@ class Claimer:
         try:
             found = await self._read(claims, hot)
             if any(claim.interrupted for claim in claims):
-                found.stalls = stalls_in(await self._store.read_cell(STALLS))
+                found.stalls = stalls_in(await self._store.read_cell(STALLS_CELL))
             found.last_words = await self._read_last_words(claims, found.journals)
         except BaseException:
             # They are ours in the store and not in memory: the next query must find them.

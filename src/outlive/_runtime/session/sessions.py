@@ -19,7 +19,7 @@ from outlive._journal.event import RunCreated
 from outlive._lease.contract import Leases
 from outlive._lease.process import this_process
 from outlive._model.lacking import lacks_mark
-from outlive._model.pause import CELL, Pauses, pauses_in
+from outlive._model.pause import PAUSES_CELL, Pauses, pauses_in
 from outlive._model.payload import Blob
 from outlive._model.under_way import Report, cell_of
 from outlive._model.worker import WorkerOptions, session_id
@@ -134,7 +134,7 @@ class WorkerSessions:
         self._sessions.add(worker.id)
         self._pauses = None
         try:
-            pauses = pauses_in(await self._store.read_cell(CELL))
+            pauses = pauses_in(await self._store.read_cell(PAUSES_CELL))
             await self._leases.register(info, lease_seconds=lease_seconds)
         except StoreUnavailableError as error:
             if not isinstance(error, CommitUnknownError):
@@ -243,7 +243,7 @@ class WorkerSessions:
 
     def ring(self, cell: str = "") -> None:
         """Something may be due; or another process has changed this cell."""
-        if cell == CELL:
+        if cell == PAUSES_CELL:
             self._requests.may_lack_pauses = True
         self._requests.look()
 

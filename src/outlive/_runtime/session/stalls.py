@@ -13,7 +13,7 @@ from types import FrameType
 
 from msgspec.structs import replace
 
-from outlive._model.stalls import CELL, Stall, with_stall
+from outlive._model.stalls import STALLS_CELL, Stall, with_stall
 from outlive._runtime.tree.live import LiveTree
 from outlive._store.contract import Store
 from outlive.telemetry import log
@@ -67,6 +67,6 @@ async def _note(store: Store, stall: Stall, worker_id: str) -> None:
         if run is not None and (run.nonce, run.owner) == (stall.nonce, worker_id):
             # In the middle of a replay the tree in memory does not know yet by which claim it is here.
             known = replace(stall, epoch=run.epoch)
-            await store.change_cell(CELL, lambda data, now_at: (with_stall(data, known), None))
+            await store.change_cell(STALLS_CELL, lambda data, now_at: (with_stall(data, known), None))
     finally:
         await store.close()

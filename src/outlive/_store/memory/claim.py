@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from msgspec.structs import replace
 
 from outlive._model import Run
-from outlive._model.queue import CELLS, queue_cell, queue_in
+from outlive._model.queue import QUEUE_CELLS, queue_cell, queue_in
 from outlive._model.run import HELD, IN_LINE, OUTSIDE
 from outlive._store.contract import KEY_RUNS_MAX, WAITING_KEYS_MAX, Claim, Claims, QueueMeasure, WaitingKey
 from outlive._store.memory.state import MemoryState, Tree
@@ -121,7 +121,7 @@ def is_open(state: MemoryState, name: str) -> bool:
 
 def list_queues(state: MemoryState) -> list[str]:
     """All queues."""
-    cells = {name.removeprefix(CELLS) for name in state.cells if name.startswith(CELLS)}
+    cells = {name.removeprefix(QUEUE_CELLS) for name in state.cells if name.startswith(QUEUE_CELLS)}
     return sorted({run.queue for run in state.runs.values() if run.queue} | cells)
 
 

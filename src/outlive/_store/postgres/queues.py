@@ -12,7 +12,7 @@ from itertools import chain
 
 import asyncpg
 
-from outlive._model.queue import CELLS, CELLS_END, QueueRecord, queue_cell, queue_in
+from outlive._model.queue import QUEUE_CELLS, QUEUE_CELLS_END, QueueRecord, queue_cell, queue_in
 from outlive._model.run import HELD
 from outlive._store.contract import KEY_RUNS_MAX, WAITING_KEYS_MAX, Claim, Claims, QueueMeasure, WaitingKey
 from outlive._store.postgres.batch import columns_of
@@ -185,7 +185,7 @@ class QueueClaim:
 
 async def list_queues(session: Session) -> list[str]:
     """All queues."""
-    return sorted(from_text(name) for (name,) in await session.fetch("list_queues", CELLS, CELLS_END))
+    return sorted(from_text(name) for (name,) in await session.fetch("list_queues", QUEUE_CELLS, QUEUE_CELLS_END))
 
 
 async def measure_queue(session: Session, name: str, limit: int, run_id: str) -> QueueMeasure:

@@ -6,7 +6,7 @@ from itertools import chain
 
 import msgspec
 
-from outlive._model.queue import CELLS, CELLS_END, QueueRecord, queue_cell
+from outlive._model.queue import QUEUE_CELLS, QUEUE_CELLS_END, QueueRecord, queue_cell
 from outlive._model.run import HELD
 from outlive._store.contract import KEY_RUNS_MAX, WAITING_KEYS_MAX, Claim, Claims, QueueMeasure, WaitingKey
 from outlive._store.sqlite.cells import read_cell
@@ -130,7 +130,7 @@ def _find_heads(
 
 def list_queues(session: Session, _: None) -> list[str]:
     """All queues."""
-    return sorted(_decode_names(session.fetch_json("list_queues", CELLS, CELLS_END)))
+    return sorted(_decode_names(session.fetch_json("list_queues", QUEUE_CELLS, QUEUE_CELLS_END)))
 
 
 def measure_queue(session: Session, wanted: tuple[str, int, str]) -> QueueMeasure:

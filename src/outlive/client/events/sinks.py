@@ -8,7 +8,7 @@ from outlive._store.contract import CellStore
 from outlive._values.sink import Sink
 from outlive.errors import StoreError
 
-CELL = "@sinks"
+SINKS_CELL = "@sinks"
 
 
 Sinks = dict[str, Sink]
@@ -27,13 +27,13 @@ def sinks_in(held: bytes | None) -> Sinks:
         return {} if not held else _decode(held)
     except msgspec.MsgspecError as error:
         raise StoreError(
-            f"the sinks of events cannot be read ({error}); delete the cell {CELL}, and add them"
+            f"the sinks of events cannot be read ({error}); delete the cell {SINKS_CELL}, and add them"
         ) from None
 
 
 async def read_sinks(store: CellStore) -> Sinks:
     """The sinks by name."""
-    return sinks_in(await store.read_cell(CELL))
+    return sinks_in(await store.read_cell(SINKS_CELL))
 
 
 async def put_sink(store: CellStore, sink: Sink) -> None:
@@ -42,7 +42,7 @@ async def put_sink(store: CellStore, sink: Sink) -> None:
     def change(held: bytes | None, _: int) -> tuple[bytes, None]:
         return _encode(sinks_in(held) | {sink.name: sink}), None
 
-    await store.change_cell(CELL, change)
+    await store.change_cell(SINKS_CELL, change)
 
 
 async def drop_sink(store: CellStore, name: str) -> None:
@@ -54,4 +54,4 @@ async def drop_sink(store: CellStore, name: str) -> None:
             return held, None
         return _encode({key: each for key, each in sinks.items() if key != name}), None
 
-    return await store.change_cell(CELL, change)
+    return await store.change_cell(SINKS_CELL, change)

@@ -18,7 +18,7 @@ from outlive._store.contract import Store
 from outlive.client.definitions import described_of
 from outlive.telemetry import log
 
-CELL = "@triggers"
+TRIGGERS_CELL = "@triggers"
 NONE = TriggerSet()
 
 
@@ -88,8 +88,8 @@ async def declare(registry: Registry, store: Store, *, began_at: int) -> None:
         new = merged(held)
         return (held or b"{}" if new is None else _encode(new)), None
 
-    if merged(await store.read_cell(CELL)) is not None:
-        await store.change_cell(CELL, change)
+    if merged(await store.read_cell(TRIGGERS_CELL)) is not None:
+        await store.change_cell(TRIGGERS_CELL, change)
 
 
 def _is_newer(mine: Triggers, known: Triggers | None) -> bool:
@@ -109,4 +109,4 @@ async def forget(store: Store, workflow: str) -> None:
             return held, None
         return _encode({name: each for name, each in known.items() if name != workflow}), None
 
-    await store.change_cell(CELL, change)
+    await store.change_cell(TRIGGERS_CELL, change)

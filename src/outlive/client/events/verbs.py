@@ -36,7 +36,7 @@ from outlive.client.events.delivering import deliver
 from outlive.client.events.library import LibraryTriggers
 from outlive.client.events.matching import Match, Webhook, match
 from outlive.client.events.sinks import Sinks, drop_sink, put_sink, read_sinks
-from outlive.client.events.triggers import CELL, Known, declared_in, forget, triggers_in
+from outlive.client.events.triggers import TRIGGERS_CELL, Known, declared_in, forget, triggers_in
 from outlive.client.placing import Wanted
 from outlive.client.starting import Starter
 from outlive.errors import InvalidArgumentError
@@ -229,7 +229,7 @@ class Events:
     async def _triggers(self) -> Known:
         """The triggers that the store knows, and those of this process that no worker has declared yet. A flow of the
         library takes the place of code that has its name."""
-        held = await self._access.store.read_cell(CELL)
+        held = await self._access.store.read_cell(TRIGGERS_CELL)
         if held != self._held:
             self._held, self._known = held, triggers_in(held)
         library = await self._library.read(self._access.store)

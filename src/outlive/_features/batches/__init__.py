@@ -1,0 +1,12 @@
+"""Batches: thousands of rows, each item durable on its own."""
+
+from outlive._kernel.feature import Command, Feature
+
+FEATURE = Feature(
+    name="batches",
+    in_engine="outlive._features.batches.in_engine",
+    operations=("outlive.http.operations.batches",),
+    commands={
+        "batches": Command("Look and repair", "Show how far batches are, what failed, and retry that.", "outlive.cli.batches"),
+    },
+)

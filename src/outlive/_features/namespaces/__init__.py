@@ -1,0 +1,11 @@
+"""Namespaces: tenants with stores of their own in one store, and how much each may start."""
+
+from outlive._kernel.feature import Command, Feature
+
+FEATURE = Feature(
+    name="namespaces",
+    in_engine="outlive._features.namespaces.in_engine",
+    commands={
+        "namespaces": Command("Operate", "Show the tenants of a store, and how much each may start.", "outlive.cli.namespaces"),
+    },
+)

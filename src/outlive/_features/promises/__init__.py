@@ -1,0 +1,8 @@
+"""Promises: values that somebody outside of a run settles."""
+
+from outlive._kernel.feature import Feature
+
+FEATURE = Feature(
+    name="promises",
+    operations=("outlive.http.operations.promises",),
+)

@@ -1,0 +1,11 @@
+"""What people see and change of queues; the claim needs their limits, which are the kernel's."""
+
+from outlive._kernel.feature import Command, Feature
+
+FEATURE = Feature(
+    name="queues",
+    operations=("outlive.http.operations.queues",),
+    commands={
+        "queues": Command("Operate", "Show how full queues are, change their limits, pause and resume them.", "outlive.cli.queues"),
+    },
+)

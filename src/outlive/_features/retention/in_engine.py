@@ -1,0 +1,38 @@
+"""Retention in an engine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from outlive._kernel.in_engine import InEngine, InWorker
+from outlive._model.cells import Cells
+from outlive._model.retention import Keep
+from outlive._runtime.services.blob_collector import BLOBS_CELL, BlobCollector
+from outlive._runtime.services.cell_collector import CELL_TURNS_CELL, CellCollector
+from outlive._runtime.services.pruner import RETENTION_CELL, Pruner
+from outlive._runtime.services.service import Service
+from outlive.client.client import Client
+
+
+class RetentionInWorker(InWorker):
+    """Deletes runs, blobs and cells that are kept no longer."""
+
+    def services(self, client: Client) -> Iterable[Service]:
+        """The pruner and the collectors, if the engine has rules."""
+        store, environment, _, retention, _ = self.parts
+        rules, counters = [keep for keep in retention if isinstance(keep, Keep)], environment.counters
+        if rules:
+            rate = environment.limits.deletes_per_second_max
+            yield Pruner(store, rules, clock=environment.clock, counters=counters, deletes_per_second_max=rate)
+            yield BlobCollector(store, packer=environment.packer, counters=counters)
+            yield CellCollector(store, counters=counters)
+
+
+IN_ENGINE = InEngine(
+    cells=(
+        Cells(name=RETENTION_CELL, holds="whose turn it is to delete runs, and how far that is"),
+        Cells(name=BLOBS_CELL, holds="whose turn it is to delete blobs, and how far that is"),
+        Cells(name=CELL_TURNS_CELL, holds="whose turn it is to remove cells, and how far that is"),
+    ),
+    in_worker=RetentionInWorker,
+)

@@ -1,0 +1,31 @@
+"""Schedules in an engine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from outlive._kernel.in_engine import InEngine, InWorker
+from outlive._runtime.services.scheduler import Scheduler
+from outlive._runtime.services.service import Service
+from outlive.client.client import Client
+from outlive.client.schedules.declaring import declare
+
+
+class SchedulesInWorker(InWorker):
+    """Declares the schedules of the code, and starts the runs of all that are due."""
+
+    async def declare(self) -> None:
+        """Let the store know the schedules that the code declares."""
+        store, environment, options, *_ = self.parts
+        if options.schedules and environment.registry.has_schedules():
+            await declare(environment.registry, store, began_at=store.now(), nonce=environment.clock.nonce)
+
+    def services(self, client: Client) -> Iterable[Service]:
+        """The scheduler, unless the worker leaves schedules to others."""
+        environment = self.parts.environment
+        if self.parts.options.schedules:
+            has_own = bool(environment.registry.schedules())
+            yield Scheduler(client, clock=environment.clock, counters=environment.counters, looks_at_once=has_own)
+
+
+IN_ENGINE = InEngine(in_worker=SchedulesInWorker)

@@ -1,0 +1,8 @@
+"""Tasks: steps that remote workers, in any language, carry out."""
+
+from outlive._kernel.feature import Feature
+
+FEATURE = Feature(
+    name="tasks",
+    operations=("outlive.http.operations.tasks",),
+)

@@ -1,0 +1,26 @@
+"""The cells that the kernel itself writes."""
+
+from __future__ import annotations
+
+from outlive._model.breaker import BREAKER_CELLS, left_of_breaker
+from outlive._model.burst import BURST_CELLS, left_of_bursts
+from outlive._model.cells import Cells
+from outlive._model.limit import LIMIT_CELLS, left_of_limit
+from outlive._model.pause import PAUSES_CELL
+from outlive._model.queue import QUEUE_CELLS
+from outlive._model.stalls import STALLS_CELL
+from outlive._model.under_way import UNDER_WAY_CELLS
+from outlive.client.definitions import WORKFLOWS_CELL
+from outlive.client.request_plans import REQUESTS_CELL
+
+KERNEL_CELLS = (
+    Cells(name=WORKFLOWS_CELL, holds="the workflows that workers have described"),
+    Cells(name=BREAKER_CELLS, holds="the state of a breaker, by its name", left=left_of_breaker),
+    Cells(name=LIMIT_CELLS, holds="the state of a limit, by its name", left=left_of_limit),
+    Cells(name=BURST_CELLS, holds="the bursts of starts of a workflow", left=left_of_bursts),
+    Cells(name=PAUSES_CELL, holds="the workflows that are paused", verb="pause"),
+    Cells(name=QUEUE_CELLS, holds="a queue: its limits, and whether it is paused", verb="queue.change"),
+    Cells(name=REQUESTS_CELL, holds="the ids that requests for several runs were given"),
+    Cells(name=STALLS_CELL, holds="the runs that blocked event loops"),
+    Cells(name=UNDER_WAY_CELLS, holds="the steps that a worker is in, by its session"),
+)

@@ -1,0 +1,55 @@
+"""What a feature does in an engine: the workflows and cells that it brings, and its part of a worker."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from outlive._define.own import OwnWorkflows
+from outlive._model.cells import Cells
+from outlive._model.retention import Keep, KeepAudit
+from outlive._model.worker import WorkerOptions
+from outlive._runtime.environment import Environment
+from outlive._runtime.services.service import Service
+from outlive._store.contract import Store
+from outlive.client.client import Client
+
+
+class WorkerParts(NamedTuple):
+    """The parts of a worker that features are given."""
+
+    store: Store
+    environment: Environment
+    options: WorkerOptions
+    retention: Sequence[Keep | KeepAudit]
+    redefine: Callable[[], Awaitable[None]]
+    """Lets the worker claim by what its registry has now."""
+
+
+class InWorker:
+    """What a feature does in one worker. Each method may be left as it is."""
+
+    def __init__(self, parts: WorkerParts) -> None:
+        self.parts = parts
+
+    async def before_claims(self) -> None:
+        """Prepare for runs that were interrupted here: the worker claims them as soon as it begins."""
+
+    async def declare(self) -> None:
+        """Let the store know what the code of this worker declares."""
+
+    def services(self, client: Client) -> Iterable[Service]:
+        """The services that the worker runs for the whole store."""
+        return ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InEngine:
+    """The part of a feature that every engine has."""
+
+    own: tuple[OwnWorkflows, ...] = ()
+    """The workflows that it brings."""
+    cells: tuple[Cells, ...] = ()
+    """The cells of the store that it writes."""
+    in_worker: type[InWorker] = InWorker
