@@ -9,7 +9,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from outlive._model import Limits, Run, RunStatus
-from outlive._model.pause import PAUSES_CELL, EVERYTHING, PAUSED, pauses_in
+from outlive._model.pause import EVERYTHING, PAUSED, PAUSES_CELL, pauses_in
 from outlive.errors.step import UNDO_FAILED
 from outlive.telemetry import log
 from proof.simulation.judge import Judge

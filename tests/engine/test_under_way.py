@@ -15,9 +15,9 @@ from outlive import Retry
 from outlive._model import Payload
 from outlive._model.under_way import (
     BYTES_MAX,
-    UNDER_WAY_CELLS,
     STEPS_MAX,
     STEPS_OF_TREE_MAX,
+    UNDER_WAY_CELLS,
     StepNote,
     StepUnderWay,
     report_of,

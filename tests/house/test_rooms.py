@@ -30,12 +30,16 @@ CLIENT = DEFINE | {"_store", "_values", "client"}
 MOTION = CLIENT | CONTRACTS | {"_runtime"}
 RUNTIME = MOTION | {f"_runtime.{room}" for room in ("commit", "gate", "tree", "steps", "session", "services")}
 ENGINE = RUNTIME | {"engine"}
+FEATURES = {
+    f"_features.{it.name}" for it in (PACKAGE / "_features").iterdir() if it.is_dir() and it.name != "__pycache__"
+}
 EVERYTHING = (
     ENGINE
     | BACKENDS
     | {"_define.machine", "_features.flows"}
     | {"codecs", "config", "events", "flow", "limits", "machine", "middleware", "metrics", "http", "dashboard"}
-    | {"checkpoints", "retention", "types"}
+    | {"checkpoints", "retention", "types", "_kernel", "_features"}
+    | FEATURES
     | {"testing", "cli", "demo", "dev", "outlive", "integrations", "remote"}
 )
 
@@ -70,8 +74,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     # A front door: nothing below the testing kit may know that there are machines.
     "_define.machine": DEFINE,
     # A feature imports what moves runs, and no other feature.
-    "_features": set(),
-    "_features.flows": DEFINE | {"config"},
+    "_features": {"_kernel", *FEATURES},
+    **dict.fromkeys(FEATURES, RUNTIME | {"_kernel", "config", "_define.machine"}),
     "flow": DEFINE | {"_features.flows"},
     # The library of a store keeps flows, and its workers load them; below that, no room knows of them.
     "client": DEFINE | {"_store", "_values", "_features.flows"},
@@ -82,10 +86,11 @@ MAY_IMPORT: dict[str, set[str]] = {
     "_runtime.steps": MOTION | {"_runtime.commit", "_runtime.gate", "_runtime.tree"},
     "_runtime.session": RUNTIME,
     "_runtime.services": MOTION | {"_features.flows"},
+    "_kernel": RUNTIME,
     # Flows have a table of the configuration, which is checked with the others.
-    "engine": RUNTIME | BACKENDS | {"config", "_features.flows"},
+    "engine": RUNTIME | BACKENDS | {"config", "_kernel", "_features", "_features.flows"},
     "metrics": ENGINE | {"outlive"},
-    "http": ENGINE | {"_features.flows", "metrics"},
+    "http": ENGINE | {"_features", "_features.flows", "metrics"},
     "dashboard": {"http"},
     # As the API below it has documents of flows.
     "remote": ENGINE | {"http", "_features.flows"},

@@ -18,4 +18,21 @@ from outlive._features.security import FEATURE as SECURITY
 from outlive._features.tasks import FEATURE as TASKS
 from outlive._kernel.feature import Feature
 
-FEATURES: tuple[Feature, ...] = (RUNS, APPROVALS, PROMISES, BATCHES, BULK, QUEUES, SCHEDULES, EVENTS, FLOWS, TASKS, RETENTION, MOVING, FSCK, SECURITY, AUDIT, NAMESPACES)
+FEATURES: tuple[Feature, ...] = (
+    RUNS,
+    APPROVALS,
+    PROMISES,
+    BATCHES,
+    BULK,
+    QUEUES,
+    SCHEDULES,
+    EVENTS,
+    FLOWS,
+    TASKS,
+    RETENTION,
+    MOVING,
+    FSCK,
+    SECURITY,
+    AUDIT,
+    NAMESPACES,
+)

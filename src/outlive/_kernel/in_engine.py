@@ -1,4 +1,4 @@
-"""What a feature does in an engine: the workflows and cells that it brings, and its part of a worker."""
+"""The part of a feature in an engine: the workflows and cells that it brings, and its part of a worker."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class WorkerParts(NamedTuple):
 
 
 class InWorker:
-    """What a feature does in one worker. Each method may be left as it is."""
+    """The part of a feature in one worker. Each method may be left as it is."""
 
     def __init__(self, parts: WorkerParts) -> None:
         self.parts = parts

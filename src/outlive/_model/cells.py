@@ -23,6 +23,8 @@ class Cells:
     change."""
     left: Callable[[bytes, int], bytes | None] | None = None
     """The content that still says something at an instant; None if the cell may be removed. Cells without this stay."""
+    service: str = ""
+    """The service of a worker that looks soon when another process has changed one."""
 
     def has(self, cell: str) -> bool:
         """Whether a cell is one of these."""

@@ -1,7 +1,7 @@
 """Stalls: which runs stood on the event loop of a worker when it was blocked for as long as a lease.
 
-They are kept in one cell (`STALLS_CELL`), the newest ones only. A stall names the epoch in which it happened, so that a run
-that has made progress since is not held to it: the row of the run counts the interruptions without progress.
+They are kept in one cell (`STALLS_CELL`), the newest ones only. A stall names the epoch in which it happened, so
+that a run that has made progress since is not held to it: the row of the run counts the interruptions without progress.
 """
 
 from __future__ import annotations

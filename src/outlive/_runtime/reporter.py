@@ -19,7 +19,7 @@ from typing import Protocol
 
 import msgspec
 
-from outlive._model.under_way import UNDER_WAY_CELLS, NOTHING, Note, Report, cell_of, report_in, report_of
+from outlive._model.under_way import NOTHING, UNDER_WAY_CELLS, Note, Report, cell_of, report_in, report_of
 from outlive._runtime.clock import MICROSECONDS, Clock
 from outlive._store.contract import Store
 from outlive._tasks import own_task

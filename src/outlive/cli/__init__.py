@@ -1,7 +1,7 @@
 """The command line: what people type.
 
-A command is one line in its section of the table: its name, what it promises, and where it lives. Its module is
-imported when the command is used and not before, so `outlive --help` stays fast however many commands there are.
+Features declare their commands, and the table adds those of no feature: the name of a command, what it promises, and
+where it lives. Its module is imported when the command is used and not before, so `outlive --help` stays fast.
 """
 
 from __future__ import annotations
@@ -11,11 +11,13 @@ import os
 import sys
 from difflib import get_close_matches
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import Any
 
 import click
 
 from outlive import __version__
+from outlive._features import FEATURES
+from outlive._kernel.feature import Command
 
 INTERRUPTED = 130
 """The exit code after Ctrl-C."""
@@ -25,78 +27,44 @@ UNWRITTEN = {errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EIO}
 """The errors of a full disk, of a limit and of a terminal that is gone."""
 
 
-class Entry(NamedTuple):
-    """One command before it is imported."""
-
-    promise: str
-    """The line of `outlive --help` about it."""
-    module: str
-    """Where it lives; the command has the name of its table entry, with '_' for '-'."""
-
-
-DEVELOP: dict[str, Entry] = {
-    "demo": Entry("Kill a worker in the middle of a charge and watch another one finish it.", "outlive.cli.demo"),
-    "dev": Entry(
-        "Run a program while you write it: worker, API and dashboard on this machine, with reload.", "outlive.cli.dev"
+DOORS: dict[str, Command] = {
+    "demo": Command(
+        "Develop", "Kill a worker in the middle of a charge and watch another one finish it.", "outlive.cli.demo"
     ),
-    "check": Entry("Find what breaks the replay of workflows, in their source.", "outlive.cli.check"),
-    "check-deploy": Entry(
-        "Replay the open runs of a store with new code, before it is deployed.", "outlive.cli.deploy"
+    "dev": Command(
+        "Develop",
+        "Run a program while you write it: worker, API and dashboard on this machine, with reload.",
+        "outlive.cli.dev",
     ),
-    "flows": Entry("Check, test, run and publish flows.", "outlive.cli.flows"),
-    "completion": Entry(
-        "Print a script that lets a shell complete commands, options and their values.", "outlive.cli.completion"
+    "check": Command("Develop", "Find what breaks the replay of workflows, in their source.", "outlive.cli.check"),
+    "completion": Command(
+        "Develop",
+        "Print a script that lets a shell complete commands, options and their values.",
+        "outlive.cli.completion",
     ),
+    "worker": Command(
+        "Run", "Run the workflows of APP, and the flows of the store, until asked to stop.", "outlive.cli.worker"
+    ),
+    "serve": Command(
+        "Run", "Serve the HTTP API of a store, and the dashboard, until asked to stop.", "outlive.cli.serve"
+    ),
+    "doctor": Command(
+        "Look and repair",
+        "Look for what is wrong: versions, settings, the store, and what stands still.",
+        "outlive.cli.doctor",
+    ),
+    "config": Command(
+        "Operate", "Show the settings and where each comes from, and find all mistakes in them.", "outlive.cli.config"
+    ),
+    "migrate": Command("Store", "Bring the schema of a store up to this release.", "outlive.cli.migrate"),
 }
-RUN: dict[str, Entry] = {
-    "run": Entry("Start a run of a workflow or a flow, follow it to its end, and print its result.", "outlive.cli.run"),
-    "worker": Entry("Run the workflows of APP, and the flows of the store, until asked to stop.", "outlive.cli.worker"),
-    "serve": Entry("Serve the HTTP API of a store, and the dashboard, until asked to stop.", "outlive.cli.serve"),
+"""The commands of no feature: they start processes, and look at settings and stores."""
+COMMANDS: dict[str, Command] = {
+    **DOORS,
+    **{name: command for feature in FEATURES for name, command in feature.commands.items()},
 }
-LOOK: dict[str, Entry] = {
-    "runs": Entry("Find runs, see why they do not move, and act on one or on all that fit.", "outlive.cli.runs"),
-    "batches": Entry("Show how far batches are, what failed, and retry that.", "outlive.cli.batches"),
-    "approvals": Entry("Show what runs ask people for.", "outlive.cli.approvals"),
-    "signal": Entry("Send a signal to a run.", "outlive.cli.messages"),
-    "ask": Entry("Ask a run something, and print its answer.", "outlive.cli.messages"),
-    "approve": Entry("Approve what a run asks for.", "outlive.cli.approvals"),
-    "reject": Entry("Reject what a run asks for.", "outlive.cli.approvals"),
-    "doctor": Entry(
-        "Look for what is wrong: versions, settings, the store, and what stands still.", "outlive.cli.doctor"
-    ),
-}
-OPERATE: dict[str, Entry] = {
-    "queues": Entry("Show how full queues are, change their limits, pause and resume them.", "outlive.cli.queues"),
-    "schedules": Entry("Show when workflows start by themselves, and pause or trigger that.", "outlive.cli.schedules"),
-    "events": Entry(
-        "Send events, which start runs of the workflows that have a trigger for them.", "outlive.cli.events"
-    ),
-    "workers": Entry("Show who works on a store, who is alive, and how much each owns.", "outlive.cli.workers"),
-    "workflows": Entry("Show what workers can run.", "outlive.cli.workflows"),
-    "namespaces": Entry("Show the tenants of a store, and how much each may start.", "outlive.cli.namespaces"),
-    "keys": Entry("Create, list and revoke the API keys of a store.", "outlive.cli.keys"),
-    "audit": Entry("Show who did what, and prove that nothing of it was changed.", "outlive.cli.audit"),
-    "config": Entry(
-        "Show the settings and where each comes from, and find all mistakes in them.", "outlive.cli.config"
-    ),
-}
-STORE: dict[str, Entry] = {
-    "migrate": Entry("Bring the schema of a store up to this release.", "outlive.cli.migrate"),
-    "backup": Entry(
-        "Copy a store into a file while workers go on, and prove that the copy is whole.", "outlive.cli.backup"
-    ),
-    "move": Entry("Carry a store over into another one, with the runs in flight.", "outlive.cli.move"),
-    "fsck": Entry("Prove that a store is whole.", "outlive.cli.fsck"),
-}
-SECTIONS: dict[str, dict[str, Entry]] = {
-    "Develop": DEVELOP,
-    "Run": RUN,
-    "Look and repair": LOOK,
-    "Operate": OPERATE,
-    "Store": STORE,
-}
-"""The commands as `outlive --help` shows them."""
-COMMANDS: dict[str, Entry] = {name: entry for section in SECTIONS.values() for name, entry in section.items()}
+SECTIONS = ("Develop", "Run", "Look and repair", "Operate", "Store")
+"""The sections of `outlive --help`."""
 
 
 class UnusableFile(click.ClickException):
@@ -180,9 +148,10 @@ class LazyGroup(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands, in their sections, from the table alone."""
         width = max(map(len, COMMANDS))
-        for section, entries in SECTIONS.items():
+        for section in SECTIONS:
+            entries = [(name, entry) for name, entry in COMMANDS.items() if entry.section == section]
             with formatter.section(section):
-                formatter.write_dl([(name.ljust(width), entry.promise) for name, entry in entries.items()])
+                formatter.write_dl([(name.ljust(width), entry.promise) for name, entry in entries])
 
 
 def _has_read_enough() -> bool:

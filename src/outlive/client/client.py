@@ -52,6 +52,7 @@ from outlive.client.events.verbs import Events
 from outlive.client.finding import Finder
 from outlive.client.flows.carrying import bring_documents
 from outlive.client.flows.library import Library
+from outlive.client.flows.records import LOADER
 from outlive.client.followers import Bell
 from outlive.client.following import JournalReader
 from outlive.client.forking import Forker
@@ -133,7 +134,7 @@ class Client:
         self._inbox = Inbox(access, definitions=self.definitions, inbox_messages_max=limits.inbox_messages_max)
         self.ring_service: Callable[[str], None] = lambda name: None
         """Lets the service of this name look soon, if the worker of this process has it."""
-        self.library = Library(lambda: access.store, changed=lambda: self.ring_service(FLOW_LOADER))
+        self.library = Library(lambda: access.store, changed=lambda: self.ring_service(LOADER))
         """The flows in the store. See `Engine.flows`."""
         self.find_definition, self.workflows = self.definitions.find, Workflows(self.definitions)
         """The workflows that workers can run. See `Engine.workflows.list`."""

@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from outlive._model.pause import PAUSES_CELL, EVERYTHING, MOVER, Pause, Pauses, moved_away, pauses_data, pauses_in
+from outlive._model.pause import EVERYTHING, MOVER, PAUSES_CELL, Pause, Pauses, moved_away, pauses_data, pauses_in
 from outlive._model.under_way import UNDER_WAY_CELLS
 from outlive._store.audit import decode_action
 from outlive._store.contract import PAGE_SIZE_MAX, Store, Watch

@@ -15,7 +15,7 @@ from outlive._journal.event import RunParked
 from outlive._journal.failure import storable
 from outlive._journal.fold import Fold
 from outlive._model import Run, RunStatus, given
-from outlive._model.pause import PAUSES_CELL, EVERYTHING, Pause, Pauses, paused_text, pauses_data, pauses_in
+from outlive._model.pause import EVERYTHING, PAUSES_CELL, Pause, Pauses, paused_text, pauses_data, pauses_in
 from outlive._store.contract import CellChange, Change, Inbound, Message, MessageKind, Outcome
 from outlive.client.access import Access
 from outlive.client.acting import doing

@@ -28,6 +28,7 @@ from outlive._define.resources import Resource
 from outlive._define.workflow import Startable
 from outlive._journal.packing import Packer, PayloadCodec
 from outlive._journal.redaction import Redaction
+from outlive._kernel.in_engine import WorkerParts
 from outlive._lease.contract import Leases
 from outlive._model import Limits, Recovery, Retry, given, known_run_id
 from outlive._model.policy import check_retry
@@ -78,7 +79,7 @@ from outlive.engine.health import Health, health_of
 from outlive.engine.interpreter import refuse_while_imported, tune_interpreter
 from outlive.engine.namespace import in_namespace
 from outlive.engine.parts import Parts
-from outlive.engine.services import declare_code, load_flows, start_services
+from outlive.engine.services import FeaturesInWorker, load_features
 from outlive.engine.url import is_server, leases_for, store_for
 from outlive.errors import ConfigurationError, EngineClosedError
 from outlive.errors.program import EngineForkedError, NotDurableError
@@ -190,6 +191,7 @@ class Engine(AnyEngine):
 
     async def __aenter__(self) -> Self:
         refuse_while_imported()
+        load_features()
         if not self._running.acquire(blocking=False):  # Held until it has stopped; two threads may come at once.
             raise ConfigurationError("this engine is running already; make another Engine(...) for a second one")
         self._process, self._parts = os.getpid(), Parts()
@@ -207,8 +209,9 @@ class Engine(AnyEngine):
             else:
                 parts.watchdog = Watchdog(clock=self._clock, counters=self.counters).start()
             parts.client = self._new_client()
-            if self._has_worker:
-                await self._start_services(parts.client)
+            if parts.features is not None:
+                await parts.features.declare()
+                parts.services = parts.features.start_services(parts.client)
             parts.loop = asyncio.get_running_loop()
         except BaseException:
             await self._stop()
@@ -273,20 +276,13 @@ class Engine(AnyEngine):
         parts.leases = self._leases_on(self._store)
         await parts.leases.open()
         parts.sessions = self._new_sessions(parts.leases)
-        if worker.flows:
-            redefine, it = parts.sessions.redefine, self._environment()
-            parts.flow_loader = await load_flows(self._store, it, redefine=redefine, schedules=worker.schedules)
+        redefine, environment = parts.sessions.redefine, self._environment()
+        parts.features = FeaturesInWorker(WorkerParts(self._store, environment, worker, self._retention, redefine))
+        await parts.features.before_claims()
         await parts.sessions.start()
         self._store.watch(parts.ring)
         parts.describer = Describer(self._store, self._registry)
         parts.describer.start()
-
-    async def _start_services(self, client: Client) -> None:
-        environment, schedules = self._environment(), self._worker.schedules
-        await declare_code(self._store, environment, queues=self._worker.queue_names, schedules=schedules)
-        self._parts.services = start_services(
-            client, environment, retention=self._retention, schedules=schedules, flow_loader=self._parts.flow_loader
-        )
 
     def _new_client(self) -> Client:
         parts = self._parts

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from outlive._define.live_resources import LiveResources
 from outlive._lease.contract import Leases
+from outlive._model.cells import cells_of
 from outlive._runtime.commit.committer import Committer
-from outlive._runtime.services.flow_loader import FlowLoader
 from outlive._runtime.services.supervisor import Services
 from outlive._runtime.session.sessions import STORE_SECONDS, WorkerSessions
 from outlive._runtime.session.watchdog import Watchdog
@@ -20,9 +20,8 @@ from outlive._runtime.wakeup import Wakeup
 from outlive._store.contract import Store
 from outlive.client.client import Client
 from outlive.client.definitions import Describer
-from outlive.client.flows.records import INDEX_CELL
 from outlive.client.waiters import Waiters
-from outlive.engine.services import watch_store
+from outlive.engine.services import FeaturesInWorker, watch_store
 from outlive.telemetry import Counters
 
 
@@ -39,7 +38,7 @@ class Parts:
     sessions: WorkerSessions | None = None
     services: Services | None = None
     describer: Describer | None = None
-    flow_loader: FlowLoader | None = None
+    features: FeaturesInWorker | None = None
     watchdog: Watchdog | None = None
     """Without a worker; the sessions of a worker have their own."""
     loop: asyncio.AbstractEventLoop | None = None
@@ -60,8 +59,9 @@ class Parts:
 
     def ring(self, cell: str) -> None:
         """Another process has made something due, or changed this cell."""
-        if cell == INDEX_CELL and self.services is not None:
-            self.services.ring(FlowLoader.name)
+        changed = cells_of(cell)
+        if changed is not None and changed.service and self.services is not None:
+            self.services.ring(changed.service)
         elif self.sessions is not None:
             self.sessions.ring(cell)
 

@@ -48,7 +48,7 @@ def watch_store(store: Store, counters: Counters, sessions: Callable[[], WorkerS
 
 
 class FeaturesInWorker:
-    """What all features do in one worker."""
+    """The parts of all features in one worker."""
 
     def __init__(self, parts: WorkerParts) -> None:
         self._parts = parts

@@ -5,7 +5,10 @@ from outlive._kernel.feature import Command, Feature
 FEATURE = Feature(
     name="approvals",
     in_engine="outlive._features.approvals.in_engine",
-    operations=("outlive.http.operations.approvals", "outlive.http.operations.links",),
+    operations=(
+        "outlive.http.operations.approvals",
+        "outlive.http.operations.links",
+    ),
     commands={
         "approvals": Command("Look and repair", "Show what runs ask people for.", "outlive.cli.approvals"),
         "approve": Command("Look and repair", "Approve what a run asks for.", "outlive.cli.approvals"),

@@ -7,6 +7,8 @@ FEATURE = Feature(
     in_engine="outlive._features.audit.in_engine",
     operations=("outlive.http.operations.audit",),
     commands={
-        "audit": Command("Operate", "Show who did what, and prove that nothing of it was changed.", "outlive.cli.audit"),
+        "audit": Command(
+            "Operate", "Show who did what, and prove that nothing of it was changed.", "outlive.cli.audit"
+        ),
     },
 )

@@ -7,6 +7,8 @@ FEATURE = Feature(
     in_engine="outlive._features.batches.in_engine",
     operations=("outlive.http.operations.batches",),
     commands={
-        "batches": Command("Look and repair", "Show how far batches are, what failed, and retry that.", "outlive.cli.batches"),
+        "batches": Command(
+            "Look and repair", "Show how far batches are, what failed, and retry that.", "outlive.cli.batches"
+        ),
     },
 )

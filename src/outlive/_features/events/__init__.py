@@ -7,6 +7,10 @@ FEATURE = Feature(
     in_engine="outlive._features.events.in_engine",
     operations=("outlive.http.operations.events",),
     commands={
-        "events": Command("Operate", "Send events, which start runs of the workflows that have a trigger for them.", "outlive.cli.events"),
+        "events": Command(
+            "Operate",
+            "Send events, which start runs of the workflows that have a trigger for them.",
+            "outlive.cli.events",
+        ),
     },
 )

@@ -33,7 +33,7 @@ class FlowsInWorker(InWorker):
 
 IN_ENGINE = InEngine(
     cells=(
-        Cells(name=INDEX_CELL, holds="the index of the library of flows", verb="flow.change"),
+        Cells(name=INDEX_CELL, holds="the index of the library of flows", verb="flow.change", service=FlowLoader.name),
         Cells(name=HISTORY_CELLS, holds="the earlier revisions of a flow, by its name"),
         Cells(name=DOCUMENT_CELLS, holds="the document of a flow, by its hash"),
     ),

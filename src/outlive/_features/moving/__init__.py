@@ -5,7 +5,11 @@ from outlive._kernel.feature import Command, Feature
 FEATURE = Feature(
     name="moving",
     commands={
-        "backup": Command("Store", "Copy a store into a file while workers go on, and prove that the copy is whole.", "outlive.cli.backup"),
+        "backup": Command(
+            "Store",
+            "Copy a store into a file while workers go on, and prove that the copy is whole.",
+            "outlive.cli.backup",
+        ),
         "move": Command("Store", "Carry a store over into another one, with the runs in flight.", "outlive.cli.move"),
     },
 )

@@ -6,6 +6,8 @@ FEATURE = Feature(
     name="namespaces",
     in_engine="outlive._features.namespaces.in_engine",
     commands={
-        "namespaces": Command("Operate", "Show the tenants of a store, and how much each may start.", "outlive.cli.namespaces"),
+        "namespaces": Command(
+            "Operate", "Show the tenants of a store, and how much each may start.", "outlive.cli.namespaces"
+        ),
     },
 )

@@ -1,4 +1,4 @@
-"""Promises: values that somebody outside of a run settles."""
+"""Promises: values that a program outside of a run settles."""
 
 from outlive._kernel.feature import Feature
 

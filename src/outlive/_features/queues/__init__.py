@@ -1,4 +1,4 @@
-"""What people see and change of queues; the claim needs their limits, which are the kernel's."""
+"""Queues as people see and change them; their limits, which the claim needs, are the kernel's."""
 
 from outlive._kernel.feature import Command, Feature
 
@@ -6,6 +6,8 @@ FEATURE = Feature(
     name="queues",
     operations=("outlive.http.operations.queues",),
     commands={
-        "queues": Command("Operate", "Show how full queues are, change their limits, pause and resume them.", "outlive.cli.queues"),
+        "queues": Command(
+            "Operate", "Show how full queues are, change their limits, pause and resume them.", "outlive.cli.queues"
+        ),
     },
 )

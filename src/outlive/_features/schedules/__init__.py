@@ -7,6 +7,8 @@ FEATURE = Feature(
     in_engine="outlive._features.schedules.in_engine",
     operations=("outlive.http.operations.schedules",),
     commands={
-        "schedules": Command("Operate", "Show when workflows start by themselves, and pause or trigger that.", "outlive.cli.schedules"),
+        "schedules": Command(
+            "Operate", "Show when workflows start by themselves, and pause or trigger that.", "outlive.cli.schedules"
+        ),
     },
 )

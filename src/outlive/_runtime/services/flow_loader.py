@@ -20,7 +20,7 @@ from outlive._define.registry import Registry
 from outlive._store.contract import Store
 from outlive.client.flows.library import Library
 from outlive.client.flows.pinned import pinned_hashes
-from outlive.client.flows.records import INDEX_CELL, FlowEntry, Index, index_in
+from outlive.client.flows.records import INDEX_CELL, LOADER, FlowEntry, Index, index_in
 from outlive.client.schedules.of_flows import declare_flows
 from outlive.errors import OutliveError, StoreError
 from outlive.errors.flow import FlowDamagedError
@@ -39,7 +39,7 @@ Redefine = Callable[[], Awaitable[None]]
 class FlowLoader:
     """Loads the flows of one store for one worker."""
 
-    name = "flow loader"
+    name = LOADER
 
     def __init__(
         self, store: Store, registry: Registry, *, redefine: Redefine, nonce: Callable[[], int] | None = None

@@ -17,7 +17,7 @@ from outlive._store.contract import Outcome
 from outlive._store.schedules import ScheduleChange, ScheduleRow
 from outlive.client.client import Client
 from outlive.client.schedules.deciding import Decision, decide
-from outlive.client.schedules.rows import NewSchedule, change_to, open_runs
+from outlive.client.schedules.rows import SCHEDULER, NewSchedule, change_to, open_runs
 from outlive.client.schedules.starting import start_of, terminate
 from outlive.errors import OutliveError, StoreError
 from outlive.telemetry import Counters, damaged_rows, log
@@ -37,7 +37,7 @@ CONFLICT_SECONDS = 0.1
 class Scheduler:
     """The service of one worker that starts runs of schedules."""
 
-    name = "scheduler"
+    name = SCHEDULER
 
     def __init__(self, client: Client, *, clock: Clock, counters: Counters, looks_at_once: bool) -> None:
         self._client = client

@@ -20,8 +20,7 @@ from outlive._journal.codec import Row, open_row, salt_of, seal
 from outlive._journal.event import RunClaimed
 from outlive._model import Run, RunFilter
 from outlive._model.pause import PAUSES_CELL, pauses_in
-from outlive._model.stalls import STALLS_CELL
-from outlive._model.stalls import stalls_in
+from outlive._model.stalls import STALLS_CELL, stalls_in
 from outlive._model.under_way import cell_of, last_words, report_in
 from outlive._runtime.clock import MICROSECONDS
 from outlive._runtime.environment import Environment

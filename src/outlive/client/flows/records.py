@@ -20,6 +20,8 @@ from outlive._model.pause import Pause
 from outlive.errors.flow import FlowDamagedError
 
 INDEX_CELL = "outlive.flows"
+LOADER = "flow loader"
+"""The service of a worker that loads flows."""
 HISTORY_CELLS = "outlive.flows/"
 DOCUMENT_CELLS = "outlive.flow/"
 VERSION_HEX_DIGITS = 12

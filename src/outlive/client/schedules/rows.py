@@ -12,6 +12,8 @@ from outlive._store.schedules import ScheduleChange, ScheduleRow
 from outlive.errors import OutliveError
 from outlive.errors.run import ScheduleNotFoundError
 
+SCHEDULER = "scheduler"
+"""The service of a worker that starts the runs of schedules."""
 TRIES_MAX = 100
 REVISION_MAX = 2**62
 

@@ -38,7 +38,7 @@ from outlive.client.handle import RunHandle, StoredRun
 from outlive.client.schedules.deciding import first_look, observe
 from outlive.client.schedules.declaring import renewed
 from outlive.client.schedules.info import damaged_info, info_of
-from outlive.client.schedules.rows import NewSchedule, change_schedule, change_to, decoded, find_row
+from outlive.client.schedules.rows import SCHEDULER, NewSchedule, change_schedule, change_to, decoded, find_row
 from outlive.client.schedules.starting import start_of, terminate
 from outlive.errors import ArgumentTypeError, InvalidArgumentError
 from outlive.errors.run import ScheduleNotFoundError, ScheduleOverlapError, ScheduleTrippedError
@@ -351,7 +351,7 @@ class Schedules:
 
     def _ring(self) -> None:
         """Let the scheduler of this process look soon."""
-        self._client.ring_schedules()
+        self._client.ring_service(SCHEDULER)
 
 
 def _known(where: str, name: object) -> str:

@@ -1,55 +1,9 @@
-"""The operations of the API, by resource. Importing this declares all of them."""
+"""The operations of the API, which features declare. Importing this imports all of them."""
 
-from outlive.http.operations import (
-    approvals,
-    audit,
-    batches,
-    bulk,
-    deploys,
-    document,
-    events,
-    flows,
-    follow,
-    graphs,
-    health,
-    keys,
-    links,
-    me,
-    overview,
-    promises,
-    queues,
-    runs,
-    schedules,
-    tasks,
-    tokens,
-    verbs,
-    workers,
-    workflows,
-)
+from importlib import import_module
 
-__all__ = [
-    "approvals",
-    "audit",
-    "batches",
-    "bulk",
-    "deploys",
-    "document",
-    "events",
-    "flows",
-    "follow",
-    "graphs",
-    "health",
-    "keys",
-    "links",
-    "me",
-    "overview",
-    "promises",
-    "queues",
-    "runs",
-    "schedules",
-    "tasks",
-    "tokens",
-    "verbs",
-    "workers",
-    "workflows",
-]
+from outlive._features import FEATURES
+
+for _feature in FEATURES:
+    for _module in _feature.operations:
+        import_module(_module)
