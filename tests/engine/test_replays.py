@@ -22,7 +22,7 @@ from outlive._runtime.environment import ReplayPace
 from outlive._store.contract import Store
 from outlive.errors import StoreUnavailableError
 from outlive.limits import Limits
-from tests.engine.inside import give_replay_pace, keeper_of, lease_of, reporter_of, worker_of
+from tests.engine.inside import give_replay_pace, keeper_of, lease_of, reporter_of, session_id_of, worker_of
 from tests.engine.support import Place, events_of, in_time, note, parks, reaches, stage, until, waits
 
 pytestmark = pytest.mark.any_store
@@ -306,3 +306,45 @@ async def test_client_that_ends_a_run_during_its_replay_ends_the_replay(place: P
 
         await until(is_gone)
     assert "one" not in stage.calls
+
+
+@outlive.step
+async def load(rows: int) -> list[dict[str, int | str]]:
+    """A large value."""
+    stage.call("load")
+    return [{"id": row, "name": f"customer {row}", "city": "Stockholm", "cents": row * 7} for row in range(rows)]
+
+
+@outlive.step
+async def count(rows: list[dict[str, int | str]]) -> int:
+    """Is given all rows."""
+    stage.call("count")
+    return len(rows)
+
+
+@outlive.workflow(name="replayed.rows")
+async def count_often(steps: int, rows: int) -> int:
+    """One large value for many steps, then a signal."""
+    loaded = await load(rows)
+    total = 0
+    for _ in range(steps):
+        total += await count(loaded)
+    await outlive.wait_for_signal("go")
+    return total
+
+
+@pytest.mark.parametrize(
+    "rows", [500, pytest.param(200_000, marks=[pytest.mark.slow, pytest.mark.timeout(600)])], ids=["500", "200k"]
+)
+async def test_a_run_that_gave_many_rows_to_many_steps_goes_on_in_another_worker(place: Place, rows: int) -> None:
+    """No step of it is called again, and the worker keeps its session, however short its lease is."""
+    async with place.engine() as engine:
+        run = await engine.start(count_often, 60, rows, id="rows")
+        await run.until("waiting", timeout=300)
+    stage.calls.clear()
+    async with place.engine(lease_seconds=LEASE_SECONDS) as engine:
+        session = session_id_of(engine)
+        await engine.signal("rows", "go")
+        assert 60 * rows == await engine.get("rows").result(timeout=100)
+        assert session == session_id_of(engine)
+    assert [] == stage.calls

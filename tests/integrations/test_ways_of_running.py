@@ -43,6 +43,12 @@ async def main():
 
 asyncio.run(main())
 """
+START_WATCHED_IN_DJANGO = f"""
+from outlive.integrations import django
+from shop.workflows import checkout
+
+django.engine().start(checkout, 1, id="{WATCHED}", delay="1d")
+"""
 READERS = {
     "/runs/follow": b"event: list",
     f"/runs/{WATCHED}/follow": b"event: ",
@@ -82,6 +88,8 @@ class Way(msgspec.Struct, frozen=True):
     ping: str
     api: str | None = "/outlive/api/v1"
     """None where the guide mounts no API: then nothing can follow through it."""
+    start_watched: tuple[str, ...] = (PYTHON, "-c", START_WATCHED)
+    """Starts the run that its readers follow, in its store."""
     reloads: bool = False
     """Whether it watches `shop.py` and goes on with the changed file."""
 
@@ -98,8 +106,10 @@ WAYS = (
     Way("Litestar", (*UVICORN, "web_litestar:app"), "/outlive/health/live"),
     Way("Flask", (PYTHON, "-m", "flask", "--app", "flask_shop", "run", "--port", "{port}"), "/orders/1", None),
     Way("Django", (*MANAGE, "runserver", "{port}"), "/orders/1", None),
+    Way("Django's worker", (*MANAGE, "outlive", "worker", "--metrics-port", "{port}"), "/health/live", None),
     Way(
-        "Django's worker", (PYTHON, "manage.py", "outlive", "worker", "--metrics-port", "{port}"), "/health/live", None
+        *("Django's server", (*MANAGE, "outlive", "serve", "--port", "{port}"), "/health/live", "/api/v1"),
+        start_watched=(*MANAGE, "shell", "-c", START_WATCHED_IN_DJANGO),
     ),
 )
 
@@ -257,7 +267,7 @@ def running(way: Way, folder: Path, database_url: str) -> Iterator[Running]:
     # gunicorn makes a socket in the folder of its user.
     environment = os.environ | {"DATABASE_URL": database_url, "PYTHONUNBUFFERED": "1", "HOME": str(folder)}
     if way.api is not None:
-        subprocess.run([PYTHON, "-c", START_WATCHED], cwd=folder, env=environment, check=True)
+        subprocess.run(way.start_watched, cwd=folder, env=environment, check=True)
     if way.name == "Django":
         subprocess.run([*MANAGE, "migrate"], cwd=folder, env=environment, check=True, capture_output=True)
     with socket.socket() as free:

@@ -20,6 +20,9 @@ async def activity_nap(*, seconds: int, fails: bool = False) -> None:
         raise ValueError
 
 
+ONE_BY_ONE = outlive.Queue("activity-one-by-one", concurrency=1)
+
+
 async def ended_runs(engine: TestEngine) -> None:
     """Three runs that have ended, of 1, 2 and 3 seconds, and one that has not; a minute apart."""
     for number in (1, 2, 3):
@@ -42,6 +45,18 @@ async def test_runs_count_in_the_minute_of_their_creation(page: int, monkeypatch
     assert [(1, 0, 0, 0), (1, 0, 0, 0), (0, 1, 0, 0), (0, 0, 0, 1)] == last
     assert (60, 60_000_000) == (len(found.minutes), found.minutes[1].starts_at - found.minutes[0].starts_at)
     assert (3, 2.0, 3.0, 1) == (found.timed, found.p50_seconds, found.p95_seconds, found.failed_today)
+
+
+async def test_lengths_of_runs_leave_out_their_time_in_line() -> None:
+    """A run that was put off for an hour, or had to wait for its turn, took as long as its code."""
+    async with TestEngine() as engine:
+        late = await engine.start(activity_nap.bind(seconds=2), delay=1800)
+        runs = [await engine.start(activity_nap.bind(seconds=2), queue=ONE_BY_ONE) for _ in range(3)]
+        await engine.skip(seconds=1810)
+        assert all([(await run.info()).has_ended for run in (late, *runs)])
+        found = await activity_of(engine)
+
+    assert (4, 2.0, 2.0) == (found.timed, found.p50_seconds, found.p95_seconds)
 
 
 async def test_activity_is_read_once_for_all_callers_within_seconds() -> None:

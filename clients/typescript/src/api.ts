@@ -688,7 +688,7 @@ export interface KeysList {
   items: ApiKey[];
 }
 
-/** How long runs take, from their creation to their end. */
+/** How long runs take once a worker has begun them: the time in line is not in it. */
 export interface LengthsView {
   /** How many were looked at, the last created ones. */
   runs: number;

@@ -28,7 +28,7 @@ class MinuteView(Struct, frozen=True):
 
 
 class LengthsView(Struct, frozen=True):
-    """How long runs take, from their creation to their end."""
+    """How long runs take once a worker has begun them: the time in line is not in it."""
 
     runs: int
     """How many were looked at, the last created ones."""
