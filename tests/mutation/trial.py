@@ -133,7 +133,8 @@ def record(root: Path, folder: Path, tests: list[str], *, rooms: list[str], jobs
     command = [sys.executable, "-m", "pytest", "-q", "-p", "tests.mutation.recording", "-p", "no:cacheprovider"]
     # Tests are slower while they are watched.
     command += ["--timeout=300", "-p", "xdist.plugin", f"-n{jobs}", "--dist=loadfile", *tests]
-    path = os.pathsep.join([str(root / "src"), str(root)])  # This checkout, whichever one is installed.
+    # This checkout, whichever one is installed.
+    path = os.pathsep.join([str(root / "src"), str(root / "conformance" / "src"), str(root)])
     environment = os.environ | {
         "OUTLIVE_MUTATION_NOTES": str(folder),
         "OUTLIVE_MUTATION_ROOMS": " ".join(rooms),
@@ -177,7 +178,8 @@ class Copy:
 
     def _run(self, tests: list[str], *, seconds: float) -> int | None:
         command = [sys.executable, "-m", "pytest", "-x", "-q", "--tb=no", "-p", "no:cacheprovider", *tests]
-        environment = os.environ | {"PYTHONPATH": str(self.folder / "src")}
+        paths = [str(self.folder / "src"), str(self.folder / "conformance" / "src")]
+        environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
         with subprocess.Popen(
             command,
             cwd=self.folder,
