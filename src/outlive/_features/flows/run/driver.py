@@ -7,10 +7,10 @@ task is made only where steps run side by side.
 built-in that is not a step of its own (a timer, a child) stands in a scope named after the step: `nap/@timer`. So the
 journal of a run says the same whether two steps met or not.
 
-*Lazy.* Where the document alone says which steps run, the plan has their order, and a count for each step says when it
-is ready. Where only a run can tell (`Plan.has_choices`), steps are asked for: the output asks for what it needs now,
-these for what they need, and each looks again when that is there. Runs that began before there was this rule run all
-steps that any branch refers to; a mark in the journal (`outlive.patched`) tells the two apart.
+*Lazy.* Steps are asked for: the output asks for what it needs now, these for what they need, and each looks again when
+that is there. Where the document alone says which steps run, all are asked for at once, and each waits for all that it
+refers to. So do runs that began before there were choices (`Plan.has_choices`); a mark in the journal
+(`outlive.patched`) tells which rule a run has (`Rule`).
 """
 
 from __future__ import annotations
@@ -18,14 +18,15 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Coroutine
-from typing import Any, NoReturn
+from operator import attrgetter
+from typing import Any, NoReturn, cast
 
 from outlive._cel import Template
 from outlive._cel.demand import Steps
 from outlive._define.saga import saga
 from outlive._features.flows.document.problems import FlowError
 from outlive._features.flows.document.references import expression_errors
-from outlive._features.flows.run.plan import Plan, PlannedStep
+from outlive._features.flows.run.plan import Plan, PlannedStep, Rule
 from outlive._features.flows.run.queued import run_one
 from outlive._journal.failure import class_name
 from outlive._replay.ask import this_execution
@@ -42,39 +43,38 @@ LAZY = "outlive.flow.lazy"
 
 Scope = dict[str, Any]
 
+_PLACE = attrgetter("place")
+
 
 async def run_plan(plan: Plan, scope: Scope) -> Any:
     """Run the steps of a plan in the run that this is; its output. `scope` has all names but `steps` of this plan."""
     execution = this_execution(f"flow {plan.document.name}")
-    kind = _LazyDrive if plan.has_choices and patched(execution, LAZY) else _Drive
+    rule = plan.lazy if plan.has_choices and patched(execution, LAZY) else plan.eager
     if not plan.is_saga:
-        return await kind(plan, scope, execution, SCOPE.get()).run()
+        return await _Drive(plan, rule, scope, execution, SCOPE.get()).run()
     async with saga(undo_timeout=UNDO_SECONDS):
-        return await kind(plan, scope, execution, SCOPE.get()).run()
+        return await _Drive(plan, rule, scope, execution, SCOPE.get()).run()
 
 
 class _Drive:
     """One plan under way."""
 
-    def __init__(self, plan: Plan, scope: Scope, execution: Execution, place: Place) -> None:
-        self._plan, self._execution, self._place = plan, execution, place
+    def __init__(self, plan: Plan, rule: Rule, scope: Scope, execution: Execution, place: Place) -> None:
+        self._plan, self._rule, self._execution, self._place = plan, rule, execution, place
         self._results: dict[str, Any] = scope.get("steps", {}).copy()
         self._scope = {**scope, "steps": self._results}
         self._running: dict[asyncio.Task[None], PlannedStep] = {}
         self._error: BaseException | None = None
+        self._ready: deque[PlannedStep] = deque()
+        self._unfinished = set(plan.steps)
+        self._asked = set(rule.roots)
+        self._waiting: dict[str, list[PlannedStep | None]] = {}
+        """The steps that look again when a step has ended; None stands for the output."""
         self._left: dict[str, int] = {}
         """For how many steps each one still waits."""
-        self._ready: deque[PlannedStep] = deque()
-        self._begin()
-
-    def _begin(self) -> None:
-        """Find the steps that are ready at once."""
-        self._left = {id: len(step.needs) for id, step in self._plan.steps.items()}
-        self._add_ready([step for step in self._plan.steps.values() if not step.needs])
-
-    def _add_ready(self, steps: list[PlannedStep]) -> None:
-        """Let steps begin; the first in the document first, whichever end of the line is served."""
-        self._ready += steps if self._plan.is_breadth_first else reversed(steps)
+        self._failures: dict[str, Exception] = {}
+        """Steps that have failed, and whose default needs steps."""
+        self._look([*(plan.steps[id] for id in rule.roots), None], [])
 
     async def run(self) -> Any:
         """Run everything, and render the output."""
@@ -122,16 +122,6 @@ class _Drive:
                 self._error = self._error or error
         return self._error is not None
 
-    def _release(self, step: PlannedStep) -> None:
-        """Let the steps begin that have waited for this one as the last."""
-        left = self._left
-        released = []
-        for follower in step.followers:
-            left[follower.id] -= 1
-            if not left[follower.id]:
-                released.append(follower)
-        self._add_ready(released)
-
     async def _stop(self) -> None:
         """Cancel what still runs, and wait for it, however often this is cancelled meanwhile."""
         was_cancelled = False
@@ -148,17 +138,86 @@ class _Drive:
         if was_cancelled:
             raise asyncio.CancelledError
 
+    # -- Which steps are ready -------------------------------------------------------------------------------
+
+    def _look(self, left: list[PlannedStep | None], ready: list[PlannedStep]) -> None:
+        """See what each needs now: let it begin beside those that are ready, or ask for the steps that it waits for."""
+        plan = self._plan
+        while left:
+            step = left.pop()
+            missing = self._missing(step)
+            if not missing:
+                if step is not None:
+                    ready.append(step)
+                continue
+            self._left[step.id if step else ""] = len(missing)
+            for id in missing:
+                self._waiting.setdefault(id, []).append(step)
+                if id not in self._asked:
+                    self._asked.add(id)
+                    left.append(plan.steps[id])
+        if len(ready) > 1:
+            # The first in the document begins first, whichever end of the line is served.
+            ready.sort(key=_PLACE, reverse=not plan.is_breadth_first)
+        self._ready += ready
+
+    def _missing(self, step: PlannedStep | None) -> Steps:
+        """The steps that must end before this one is called, or before more is known."""
+        scope, unfinished = self._scope, self._unfinished
+        if step is None:
+            return self._rule.output.missing(scope, unfinished)
+        needs = self._rule.needs[step.id]
+        if step.id in self._failures:
+            error = error_data(self._failures[step.id])
+            return needs.default.missing({**scope, "error": error}, unfinished)
+        asked = needs.begin.missing(scope, unfinished)
+        if step.condition is not None:
+            if asked:
+                return asked
+            try:
+                if not step.condition(scope):
+                    return asked
+            except Exception:
+                return asked  # It is raised again where the step begins, and fails that.
+        return asked | needs.call.missing(scope, unfinished)
+
+    def _release(self, step: PlannedStep) -> None:
+        """Let the steps go on that have waited for this one as the last."""
+        if step.id in self._failures:
+            self._look([step], [])
+            return
+        self._unfinished.discard(step.id)
+        ready: list[PlannedStep] = []
+        again: list[PlannedStep | None] = []
+        for waiting in self._waiting.pop(step.id, ()):
+            id = waiting.id if waiting else ""
+            self._left[id] -= 1
+            if self._left[id]:
+                continue
+            if waiting is not None and self._rule.needs[id].are_certain and id not in self._failures:
+                ready.append(waiting)
+            else:
+                again.append(waiting)
+        if ready or again:
+            self._look(again, ready)
+
+    # -- One step --------------------------------------------------------------------------------------------
+
     async def _run_beside(self, step: PlannedStep) -> None:
         SCOPE.set(self._place)
         await self._run_step(step)
 
     async def _run_step(self, step: PlannedStep) -> None:
+        """Call a step; or, when what its default needs is there, give it that."""
         scope = self._scope
+        if step.id in self._failures:
+            self._fall_back(step, self._failures.pop(step.id))
+            return
         try:
             if step.condition is not None and not step.condition(scope):
                 self._results[step.id] = None
                 return
-            given = self._given(step)
+            given = self._rule.needs[step.id].given.render(scope)
             if not step.target.has_own_scope:
                 self._results[step.id] = await step.target.run(self._execution, scope, given)
             else:
@@ -166,13 +225,13 @@ class _Drive:
         except Exception as error:
             if step.default is None:
                 raise
-            self._fall_back(step, step.default, error)
+            self._failures[step.id] = error
+            if not self._missing(step):
+                self._fall_back(step, self._failures.pop(step.id))
 
-    def _given(self, step: PlannedStep) -> Any:
-        return step.given.render(self._scope)
-
-    def _fall_back(self, step: PlannedStep, default: Template, error: Exception) -> None:
+    def _fall_back(self, step: PlannedStep, error: Exception) -> None:
         """Put the default in the place of the result."""
+        default = cast("Template", step.default)
         self._results[step.id] = default.render({**self._scope, "error": error_data(error)})
 
     async def _in_place(self, step: PlannedStep, scope: Scope, given: Any) -> Any:
@@ -182,84 +241,6 @@ class _Drive:
             return await step.target.run(self._execution, scope, given)
         finally:
             SCOPE.reset(before)
-
-
-class _LazyDrive(_Drive):
-    """One plan under way of which only the run can tell which steps it needs."""
-
-    def _begin(self) -> None:
-        plan = self._plan
-        self._unfinished = set(plan.steps)
-        self._asked: set[str] = set()
-        self._waiting: dict[str, list[PlannedStep | None]] = {}
-        """The steps that look again when a step has ended; None stands for the output."""
-        self._failures: dict[str, Exception] = {}
-        """Steps that have failed, and whose default needs steps."""
-        self._asked.update(plan.roots)
-        self._look([*(plan.steps[id] for id in plan.roots), None])
-
-    def _look(self, left: list[PlannedStep | None]) -> None:
-        """See what each needs now: let it begin, or ask for the steps that it waits for."""
-        plan, ready = self._plan, []
-        while left:
-            step = left.pop()
-            missing = self._missing(step)
-            if not missing and step is not None:
-                ready.append(step)
-            self._left[step.id if step else ""] = len(missing)
-            for id in missing:
-                self._waiting.setdefault(id, []).append(step)
-                if id not in self._asked:
-                    self._asked.add(id)
-                    left.append(plan.steps[id])
-        self._add_ready(sorted(ready, key=lambda step: step.place))
-
-    def _missing(self, step: PlannedStep | None) -> Steps:
-        scope, unfinished = self._scope, self._unfinished
-        if step is None:
-            return self._plan.demand.missing(scope, unfinished)
-        if step.id in self._failures:
-            error = error_data(self._failures[step.id])
-            return step.falls_back.missing({**scope, "error": error}, unfinished)
-        asked = step.asks.missing(scope, unfinished)
-        if step.condition is not None:
-            if asked:
-                return asked
-            try:
-                if not step.condition(scope):
-                    return asked
-            except Exception:
-                return asked  # It is raised again where the step begins, and fails that.
-        return asked | step.takes.missing(scope, unfinished)
-
-    def _release(self, step: PlannedStep) -> None:
-        if step.id in self._failures:
-            self._look([step])
-            return
-        self._unfinished.discard(step.id)
-        again = []
-        for waiting in self._waiting.pop(step.id, ()):
-            id = waiting.id if waiting else ""
-            self._left[id] -= 1
-            if not self._left[id]:
-                again.append(waiting)
-        self._look(again)
-
-    async def _run_step(self, step: PlannedStep) -> None:
-        error = self._failures.pop(step.id, None)
-        if error is None or step.default is None:
-            await super()._run_step(step)
-        else:
-            super()._fall_back(step, step.default, error)
-
-    def _given(self, step: PlannedStep) -> Any:
-        return step.chosen.render(self._scope)
-
-    def _fall_back(self, step: PlannedStep, default: Template, error: Exception) -> None:
-        self._failures[step.id] = error
-        if not self._missing(step):
-            del self._failures[step.id]
-            super()._fall_back(step, default, error)
 
 
 def error_data(error: BaseException) -> dict[str, str]:

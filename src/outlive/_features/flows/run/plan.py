@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import msgspec
 from msgspec import UNSET
@@ -61,6 +61,32 @@ Reference = tuple[str, ...]
 Scope = Mapping[str, Any]
 
 
+class Needs(NamedTuple):
+    """The values and the steps that a step needs."""
+
+    begin: Demand
+    """The steps that must have ended before its condition is evaluated."""
+    call: Demand
+    """The other steps that must have ended before it is called."""
+    default: Demand
+    """The steps that must have ended before its default replaces its result."""
+    given: Template
+    """The template of its arguments."""
+    are_certain: bool
+    """Whether one look at the steps that have ended tells all that it needs until it is called."""
+
+
+class Rule(NamedTuple):
+    """Which steps of a plan run, and what each waits for."""
+
+    roots: list[str]
+    """The steps that run whatever the output needs."""
+    output: Demand
+    """The steps that the output needs."""
+    needs: dict[str, Needs]
+    """The needs of each step, by its id."""
+
+
 class PlannedStep(msgspec.Struct, eq=False, kw_only=True):
     """One step of a plan."""
 
@@ -82,16 +108,8 @@ class PlannedStep(msgspec.Struct, eq=False, kw_only=True):
     """The steps that come before it, if they run."""
     place: int
     """Its place in the document."""
-    chosen: Template
-    """Like `given`, and only what is chosen of it is rendered."""
-    asks: Demand
-    """The steps that must have ended before its condition is evaluated."""
-    takes: Demand
-    """The other steps that must have ended before it is called."""
-    falls_back: Demand
-    """The steps that must have ended before its default replaces its result."""
-    followers: list[PlannedStep] = []
-    """The steps that wait for it."""
+    chosen: Needs
+    """The needs of the branches that a run takes."""
     target: Target = cast("Target", None)
     """The code that it calls; None until that was looked up."""
 
@@ -112,18 +130,26 @@ class Plan:
         wanted = self._wanted(planned)
         self.steps = {id: step for id, step in planned.items() if id in wanted}
         """The steps that may run."""
-        self.demand = NOTHING if self.output is None else self.output.demand
-        """The steps that the output needs."""
         runs_all = self.output is None or ("steps",) in self.output.references
-        self.roots = [id for id, step in self.steps.items() if runs_all or step.document.must_run]
-        """The steps that run whatever the output needs."""
+        self.lazy = Rule(
+            [id for id, step in self.steps.items() if runs_all or step.document.must_run],
+            NOTHING if self.output is None else self.output.demand,
+            {id: step.chosen for id, step in self.steps.items()},
+        )
+        """The rule by which a step runs only if a branch needs it that the run takes."""
+        self.eager = Rule(
+            list(self.steps),
+            NOTHING,
+            {
+                id: Needs(Demand(step.needs), NOTHING, NOTHING, step.given, are_certain=True)
+                for id, step in self.steps.items()
+            },
+        )
+        """The rule by which all steps run, and each waits for all that it refers to."""
         self.certain = self._certain()
         """The steps that run in every run that comes to its end, if their own `if` holds."""
         self.has_choices = len(self.certain) < len(self.steps)
         """Whether only a run can tell which steps it needs."""
-        for step in self.steps.values():
-            for id in step.needs:
-                self.steps[id].followers.append(step)
         _refuse_circles(self.steps)
         self.is_breadth_first = document.order == "breadth"
         self.stops = document.on_failure == "stop"
@@ -165,6 +191,8 @@ class Plan:
             takes.append(Demand(steps_in(undo.references)))
         references |= given.references | asked
         needs = steps_in(references) | frozenset(step.after)
+        begin, call = all_of([asks, Demand(frozenset(step.after))]), all_of(takes)
+        are_certain = not begin.choices and (not call.choices if condition is None else call == NOTHING)
         return PlannedStep(
             id=id,
             name=id,
@@ -177,10 +205,7 @@ class Plan:
             references=frozenset(references),
             needs=frozenset(each for each in needs if each in self.document.steps),
             place=place,
-            chosen=chosen,
-            asks=all_of([asks, Demand(frozenset(step.after))]),
-            takes=all_of(takes),
-            falls_back=NOTHING if default is None else default.demand,
+            chosen=Needs(begin, call, NOTHING if default is None else default.demand, chosen, are_certain=are_certain),
         )
 
     def _wanted(self, planned: Mapping[str, PlannedStep]) -> set[str]:
@@ -197,15 +222,15 @@ class Plan:
         return wanted
 
     def _certain(self) -> set[str]:
-        left = [*self.roots, *self.demand.always]
+        left = [*self.lazy.roots, *self.lazy.output.always]
         certain: set[str] = set()
         while left:
             step = self.steps.get(left.pop())
             if step is not None and step.id not in certain:
                 certain.add(step.id)
-                left += step.asks.always
+                left += step.chosen.begin.always
                 if step.condition is None:
-                    left += step.takes.always
+                    left += step.chosen.call.always
         return certain
 
     @property
@@ -502,11 +527,15 @@ def _unfit(step: PlannedStep, field: str, code: str, message: str, advice: str =
 def _refuse_circles(steps: Mapping[str, PlannedStep]) -> None:
     """Refuse steps that wait for each other; the checks of a document say so better, with the line."""
     left = {id: len(step.needs) for id, step in steps.items()}
-    ready = [step for step in steps.values() if not step.needs]
+    followers: dict[str, list[str]] = {id: [] for id in steps}
+    for id, step in steps.items():
+        for needed in step.needs:
+            followers[needed].append(id)
+    ready = [id for id, count in left.items() if not count]
     while ready:
-        for follower in ready.pop().followers:
-            left[follower.id] -= 1
-            if not left[follower.id]:
+        for follower in followers[ready.pop()]:
+            left[follower] -= 1
+            if not left[follower]:
                 ready.append(follower)
         # A step that is done has nothing left.
     waiting = [id for id, count in left.items() if count]
