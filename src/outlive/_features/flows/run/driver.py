@@ -141,7 +141,7 @@ class _Drive:
     # -- Which steps are ready -------------------------------------------------------------------------------
 
     def _look(self, left: list[PlannedStep | None], ready: list[PlannedStep]) -> None:
-        """See what each needs now: let it begin beside those that are ready, or ask for the steps that it waits for."""
+        """See what each needs now: let it begin beside the ready ones, or ask for the steps that it waits for."""
         plan = self._plan
         while left:
             step = left.pop()
