@@ -15,9 +15,13 @@ from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 from sqlalchemy.orm import Session as OrmSession
 
 import outlive
+from outlive._model import Run, RunFilter
 from outlive._store.contract import Delivery, Outcome
-from outlive._store.postgres import PostgresStore
+from outlive._store.postgres import PostgresStore, requests
+from outlive._store.postgres.commit import Writing
 from outlive._store.postgres.connection import Session
+from outlive._store.postgres.store import SEARCHES_MAX
+from outlive._store.tables.searching import Search
 from outlive.errors import ConfigurationError, RunExistsError, RunFinishedError, RunNotFoundError
 from outlive_conformance.servers.postgres import PostgresServer
 from outlive_conformance.suite.builders import blob, claim, get_run, hire, message, new_tree
@@ -372,3 +376,30 @@ async def test_engines_that_start_the_same_ids_do_not_stall(postgres_url: str) -
 
     assert results[:100] == results[100:][::-1]
     assert set(results) <= {"order 1", "order 2"}
+
+
+async def test_a_search_that_is_cancelled_before_its_turn_never_happens(
+    store: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So many searches are done at once; one whose caller has gone leaves the line. [S51]"""
+    ended, begun = asyncio.Event(), asyncio.Semaphore(0)
+    looked_for: list[str | None] = []
+
+    async def list_runs(session: Session, search: Search, writing: Writing) -> list[Run]:
+        looked_for.append(search.filter.id_prefix)
+        begun.release()
+        await ended.wait()
+        return []
+
+    monkeypatch.setattr(requests, "list_runs", list_runs)
+    names = [f"run-{number}" for number in range(SEARCHES_MAX + 2)]
+    searches = [asyncio.ensure_future(store.list_runs(RunFilter(id_prefix=name))) for name in names]
+    for _ in range(SEARCHES_MAX):
+        await in_time(begun.acquire())
+    searches[-2].cancel()
+    with suppress(asyncio.CancelledError):
+        await searches[-2]
+    ended.set()
+    await in_time(searches[-1])
+
+    assert looked_for == [*names[:-2], names[-1]]

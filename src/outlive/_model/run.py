@@ -168,6 +168,12 @@ class RunFilter(msgspec.Struct, frozen=True, kw_only=True):
     asks: str | None = None
     """Has an open request for approval: from this person, or from anyone if empty. Not with `waiting_for`."""
 
+    @property
+    def is_search(self) -> bool:
+        """Whether a store may have to look at many runs that do not fit. Runs of one tree, of one parent or of one
+        worker are found by an index that has no others."""
+        return self.root_id is None and self.parent_id is None and not self.owner
+
 
 def has_error(run: Run, name: str) -> bool:
     """Whether the run failed with an exception of a class of this name, given with as much of its module as one likes:

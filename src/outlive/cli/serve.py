@@ -134,6 +134,8 @@ REQUEST_LIMITS = (
     "body_seconds",
     "read_seconds",
     "check_seconds",
+    "search_seconds",
+    "searches_waiting_max",
     "wait_seconds_max",
     "followers_max",
     "lists_max",

@@ -77,7 +77,9 @@ class Access:
         self._store: Store | None = store
         self.store_seconds = store_seconds
         """How long a verb waits for a store that does not answer."""
-        self._timed = timed = cast(Store, TimedStore(store, seconds=store_seconds))
+        timed_store = TimedStore(store, seconds=store_seconds)
+        self._end_searches = timed_store.end_searches
+        self._timed = timed = cast(Store, timed_store)
         self.admission: Admission = admission or Unlimited()
         """Asked by every verb that starts runs."""
         self.find = Lookups(timed).find
@@ -119,6 +121,7 @@ class Access:
     def close(self) -> None:
         """The engine has stopped: from now on every use of its store is refused, and a handle keeps nothing of it."""
         self._store = self.worker = None
+        self._end_searches()
         self.find = _find_nothing
 
     def ring(self) -> None:

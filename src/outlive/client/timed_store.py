@@ -3,19 +3,26 @@
 Workers wait for a store however long it is away, because no run may fail for that. A caller waits for `store_seconds`:
 behind a call there is a person, or a web request. A verb that was given up is cancelled. What the store has not begun
 by then never happens; of a write that it has begun, the outcome is not known, and the error says so.
+
+The cost of a search grows with the runs in the store. So a server lets its callers take turns (`searching`), and the
+time of a search begins with its turn.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import partial
 from inspect import iscoroutinefunction
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
+from outlive._model import Run, RunFilter
 from outlive._store.contract import Store
-from outlive.errors import CommitUnknownError, StoreUnavailableError
+from outlive.errors import CommitUnknownError, EngineClosedError, StoreUnavailableError
 
+T = TypeVar("T")
 PLACE = "the store"
 WRITES = frozenset(
     {"append_checkpoint", "change_cell", "change_schedules", "commit", "deliver", "request_message", "request_start"}
@@ -29,6 +36,26 @@ UNTIMED = frozenset(
 """Verbs that may take long, and verbs that only workers use."""
 NAMED_MAX = 5
 """Runs that an error names."""
+
+
+class Turn(Protocol):
+    """Does a search when it is the turn of its caller, and returns what it returns."""
+
+    async def __call__(self, search: Callable[[], Awaitable[T]], /) -> T:
+        """The result of the search. An exception of the search is raised."""
+
+
+TURN: ContextVar[Turn | None] = ContextVar("outlive-search-turn", default=None)
+
+
+@contextmanager
+def searching(turn: Turn) -> Iterator[None]:
+    """Let every search for runs in this block wait for its turn."""
+    token = TURN.set(turn)
+    try:
+        yield
+    finally:
+        TURN.reset(token)
 
 
 class _TimedVerbs:
@@ -66,6 +93,31 @@ class TimedStore(_TimedVerbs):
     def __init__(self, inner: Store, *, seconds: float) -> None:
         super().__init__(inner, seconds=seconds)
         self.now = inner.now
+        self._has_ended = False
+
+    def end_searches(self) -> None:
+        """The engine has stopped: a search whose turn comes later is refused."""
+        self._has_ended = True
+
+    async def list_runs(self, filter: RunFilter, **options: Any) -> list[Run]:  # noqa: A002 (the contract's name)
+        """See `Store`."""
+        return await self._find(partial(self._do, "list_runs", filter, **options), filter)
+
+    async def count_runs(self, filter: RunFilter, *, limit: int) -> int:  # noqa: A002 (the contract's name)
+        """See `Store`."""
+        return await self._find(partial(self._do, "count_runs", filter, limit=limit), filter)
+
+    async def _find(self, find: Callable[[], Awaitable[T]], wanted: RunFilter) -> T:
+        turn = TURN.get()
+        if turn is None or not wanted.is_search:
+            return await find()
+
+        async def find_in_turn() -> T:
+            if self._has_ended:
+                raise EngineClosedError("this")
+            return await find()
+
+        return await turn(find_in_turn)
 
     @property
     def examiner(self) -> Any:

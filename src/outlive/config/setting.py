@@ -360,6 +360,10 @@ SETTINGS: tuple[Setting, ...] = (
             "bodies_bytes_max": (64 * 1024 * 1024, "of the bodies of all requests under way together"),
             "open_bodies_bytes_max": (8 * 1024 * 1024, "of those together whose sender is not known"),
             "followers_max": (2_000, "requests that follow events, or wait, at once; a tenth of them for admins"),
+            "searches_waiting_max": (
+                1_000,
+                "searches for runs that wait; a key or person gets half of the places",
+            ),
             "lists_max": (20, "different lists of runs that one key or person may follow at once"),
             "connections_max": (4_000, "connections at once; beyond it, one that has no request under way is closed"),
         },
@@ -371,6 +375,7 @@ SETTINGS: tuple[Setting, ...] = (
             "read_seconds": (30.0, "how long a client may leave an answer unread"),
             "keep_alive_seconds": (30.0, "how long a connection stays open between two requests"),
             "check_seconds": (20.0, "how long the check of a document may take"),
+            "search_seconds": (20.0, "how long a search for runs may take, with its wait for those before it"),
             "wait_seconds_max": (60.0, "how long a request may wait for a result or an answer"),
             "check_again_seconds": (
                 5.0,

@@ -18,15 +18,16 @@ import msgspec
 from outlive._tasks import own_task
 from outlive.client.acting import acting
 from outlive.client.run_tokens import TokenRecord
+from outlive.client.timed_store import searching
 from outlive.engine import Engine
 from outlive.errors import ConfigurationError, EngineClosedError, OutliveError, RunNotFoundError
 from outlive.http import operations  # noqa: F401  (importing it declares them)
-from outlive.http.aside import Aside
 from outlive.http.denials import Denials, is_denial
 from outlive.http.doors import Auth, door_of
 from outlive.http.exchange import SECURITY, Gone, Receive, Request, Scope, Send, Unread, in_time, live, send_to_gone
 from outlive.http.gate import ANY_HOST, LOCAL_HOSTS, SAFE, Gate, key_in
-from outlive.http.limits import ApiLimits, BodyBudgets, Places, stranger_at
+from outlive.http.limits import CHECKS_WAITING_MAX, ApiLimits, BodyBudgets, Places, stranger_at
+from outlive.http.line import Line
 from outlive.http.live import LivePages
 from outlive.http.operation import OPERATIONS, Call, Content, Operation
 from outlive.http.operations.runs import check_workflow
@@ -106,7 +107,12 @@ class Api:
         self._webhooks = Webhooks(engine, limits=self._limits, budgets=self._budgets) if webhooks else None
         self._denials = Denials(engine, now=_loop_time)
         self._live = LivePages(self._limits.lists_max)
-        self._aside = Aside(self._limits.check_seconds)
+        self._checks = Line(
+            "the check of the document", waiting_max=CHECKS_WAITING_MAX, seconds=self._limits.check_seconds
+        )
+        self._searches = Line(
+            "the search for runs", waiting_max=self._limits.searches_waiting_max, seconds=self._limits.search_seconds
+        )
         self._places = Places(self._limits.followers_max)
         self._closing: asyncio.Future[None] | None = None
 
@@ -212,7 +218,8 @@ class Api:
             key,
             self._limits,
             self._live,
-            self._aside,
+            self._checks,
+            self._searches,
             partial(self._gate.check_again, principal, request),
             request.address,
             request="" if key is None else _named_by(principal, operation, names, key),
@@ -361,19 +368,24 @@ def _no_place() -> Problem:
 
 
 async def _call(operation: Operation, call: Call, arguments: dict[str, Any]) -> Any:
-    """The result of an operation. Its writes are in the audit log, as the principal's."""
+    """The result of an operation. Its searches for runs wait for the turn of the principal, and its writes are in the
+    audit log as the principal's."""
     asked = call.principal
     if operation.method in SAFE or asked is ANONYMOUS:
-        return await operation.function(call, **arguments)
-    with acting(
-        asked.name,
-        key=asked.key,
-        via="http",
-        address=call.address,
-        request=call.request,
-        workflows=asked.workflows,
-        tags=asked.tags,
-        overrides="all" if asked.may_use("admin", "store") else "policies",
+        with searching(call.search):
+            return await operation.function(call, **arguments)
+    with (
+        searching(call.search),
+        acting(
+            asked.name,
+            key=asked.key,
+            via="http",
+            address=call.address,
+            request=call.request,
+            workflows=asked.workflows,
+            tags=asked.tags,
+            overrides="all" if asked.may_use("admin", "store") else "policies",
+        ),
     ):
         return await operation.function(call, **arguments)
 

@@ -11,6 +11,8 @@ from outlive.http.principal import Principal, is_loopback, sender_of
 
 ADMINS_PART = 10
 """One place in so many is for admins."""
+CHECKS_WAITING_MAX = 100
+"""How many checks of documents may wait."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,11 @@ class ApiLimits:
     then. One that has waited is asked before its answer, too."""
     check_seconds: float = 20.0
     """How long the check of a document may take."""
+    search_seconds: float = 20.0
+    """How long a search for runs may take, with its wait for others. Two searches are done at once, one of each
+    principal; principals take turns."""
+    searches_waiting_max: int = 1_000
+    """How many searches for runs may wait. A principal may have as many places as are free: one gets half of them."""
     wait_seconds_max: float = 60.0
     """How long a request may wait for a result or an answer."""
     rate: TokenBucket | None = None

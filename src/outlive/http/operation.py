@@ -15,16 +15,18 @@ import inspect
 import re
 import types
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextvars import copy_context
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
 from outlive._model.key import SCOPES
 from outlive.client.acting import with_tags
-from outlive.http.aside import Aside
+from outlive.http.aside import on_thread
 from outlive.http.limits import ApiLimits
+from outlive.http.line import Line
 from outlive.http.live import LivePages
 from outlive.http.principal import NO_SCOPE, Principal
 
@@ -65,8 +67,8 @@ class Call:
 
     __slots__ = (
         "address",
-        "aside",
         "check_again",
+        "checks",
         "engine",
         "headers",
         "idempotency_key",
@@ -75,6 +77,7 @@ class Call:
         "mount",
         "principal",
         "request",
+        "searches",
     )
 
     def __init__(
@@ -85,7 +88,8 @@ class Call:
         idempotency_key: str | None,
         limits: ApiLimits,
         live: LivePages,
-        aside: Aside,
+        checks: Line,
+        searches: Line,
         check_again: Callable[[], Awaitable[None]],
         address: str = "",
         request: str = "",
@@ -100,7 +104,8 @@ class Call:
         self.limits = limits
         self.live = live
         """The lists that are followed now."""
-        self.aside = aside
+        self.checks = checks
+        self.searches = searches
         self.check_again = check_again
         """Looks whether the request still comes from the principal, with the same rights; raises `Problem` if not. For
         what waits: a key may be revoked meanwhile."""
@@ -127,7 +132,15 @@ class Call:
         Raises:
             Problem: it took too long. Whatever the work raises.
         """
-        return await self.aside.do(self.principal.id, work)
+        return await self.checks.do(self.principal.id, partial(on_thread, partial(copy_context().run, work)))
+
+    async def search(self, work: Callable[[], Awaitable[T]]) -> T:
+        """The result of a search for runs, whose cost grows with the runs in the store, in the turn of the principal.
+
+        Raises:
+            Problem: it took too long. Whatever the work raises.
+        """
+        return await self.searches.do(self.principal.id, work)
 
     @property
     def flows(self) -> Flows:

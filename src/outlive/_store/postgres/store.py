@@ -1,8 +1,8 @@
 """The contract's verbs, each with a session of the pool that it belongs to.
 
 Commits go one after the other over a connection of their own, so that what is given to the store first is written
-first. Everything else shares a few connections; steps that write in a transaction of their own have others, because
-their time is not known.
+first. Everything else shares a few connections, of which searches for runs have some at most; steps that write in a
+transaction of their own have others, because their time is not known.
 
 A verb that is cancelled never happens if it has no connection yet. Otherwise it goes on to its end: the caller stops
 waiting, the connection is not disturbed.
@@ -69,6 +69,8 @@ from outlive.errors import StoreError, StoreUnavailableError
 from outlive.errors.store import StoreWentBackError
 
 SHARED_SESSIONS_MAX = 4
+SEARCHES_MAX = 2
+"""How many of the shared sessions find runs at once: the others are for verbs that do not take long."""
 SHARED_PATIENCE_SECONDS = 0.05
 """How long a verb waits for a connection that another verb has before it makes one more."""
 STEP_SESSIONS_MAX = 16
@@ -124,6 +126,7 @@ class PostgresStore:
         self._appending: dict[asyncio.Task[bool], str] = {}
         """Checkpoints on their way, and whose they are."""
         self._pools: Pools | None = None
+        self._searches = asyncio.Semaphore(SEARCHES_MAX)
         self._listener: Listener | None = None
         self._claims = 0
         self._process = 0
@@ -151,6 +154,7 @@ class PostgresStore:
         steps_max = POOLED_STEP_SESSIONS_MAX if self._address.pgbouncer else STEP_SESSIONS_MAX
         steps = Pool(self._address, size=steps_max, settings=USER_SETTINGS, kept=0)
         self._pools = pools = Pools(writer, shared, steps)
+        self._searches = asyncio.Semaphore(SEARCHES_MAX)  # The one before may be of another event loop.
         for pool in pools:
             pool.others = [other for other in pools if other is not pool]
             pool.connected, pool.is_left = self._look_at, self._incarnation.is_left
@@ -264,6 +268,23 @@ class PostgresStore:
     async def _read(self, verb: Verb[T], *arguments: Any) -> T:
         shared = self.pools.shared
         return await self._end_of(self._spawn(shared.do_repeatable(verb, *arguments, is_write=False)))
+
+    async def _find(self, wanted: RunFilter, verb: Verb[T], search: Search) -> T:
+        if not wanted.is_search:
+            return await self._read(verb, search, self._writing)
+        return await self._end_of(self._spawn(self._search(verb, search)))
+
+    async def _search(self, verb: Verb[T], search: Search) -> T:
+        shared, task = self.pools.shared, asyncio.current_task()
+        shared.waiting.add(task)
+        try:
+            await self._searches.acquire()
+        finally:
+            shared.waiting.discard(task)
+        try:
+            return await shared.do_repeatable(verb, search, self._writing, is_write=False)
+        finally:
+            self._searches.release()
 
     # -- Writing -------------------------------------------------------------------------------------------
 
@@ -565,11 +586,11 @@ class PostgresStore:
         """See `Store`."""
         most = min(limit, PAGE_SIZE_MAX)
         search = Search(filter=filter, limit=most, before=before, after=after, oldest_first=oldest_first)
-        return await self._read(requests.list_runs, search, self._writing)
+        return await self._find(filter, requests.list_runs, search)
 
     async def count_runs(self, filter: RunFilter, *, limit: int) -> int:  # noqa: A002 (the contract's name)
         """See `Store`."""
-        return await self._read(requests.count_runs, Search(filter=filter, limit=limit), self._writing)
+        return await self._find(filter, requests.count_runs, Search(filter=filter, limit=limit))
 
     async def read_items(self, run_id: str, *, after: int = -1, limit: int = PAGE_SIZE_MAX) -> list[ItemResult]:
         """See `Store`."""

@@ -5,8 +5,8 @@ Theory, from the bottom up
 * `file`: where the file is, and whether a database can be there.
 * `connection`: how a connection is opened, what its errors mean, and why a fork may not use it.
 * `migrate`: the schema, brought up to date by numbered files.
-* `thread`, `writer`: one thread writes, another reads. Everything that is queued while a commit is under way goes
-  into the next transaction together (group commit).
+* `thread`, `writer`: one thread writes, one reads, and one finds runs by filters, which may take long. Everything that
+  is queued while a commit is under way goes into the next transaction together (group commit).
 * `batch`: a change of any number of trees as a handful of statements. The engine's own thread is busy with Python
   most of the time, and SQLite releases the interpreter lock for every step of a statement: a hundred small
   statements would wait a hundred times for their turn (5 ms each), one statement for a hundred rows waits

@@ -105,8 +105,8 @@ class Session:
         return self._connection
 
     def open(self) -> None:
-        """Connect now."""
-        assert self.connection is not None
+        """Connect now, and note which WAL belongs to the file: it may be gone before the first read."""
+        self.check_file()
 
     def check_file(self) -> None:
         """See that the connection's file and its WAL are still at their paths. Called after something was read or

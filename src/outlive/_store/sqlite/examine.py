@@ -37,10 +37,10 @@ T = TypeVar("T")
 
 
 class Threads(Protocol):
-    """The two threads of a store."""
+    """The threads of a store that an examiner uses."""
 
-    def read(self, verb: Callable[[Session, A], T], argument: A) -> Awaitable[T]:
-        """Call a verb on the thread that reads; its result."""
+    def search(self, verb: Callable[[Session, A], T], argument: A) -> Awaitable[T]:
+        """Call a verb that may have to look at many rows; its result."""
 
     def write(self, verb: WriteVerb[A, T], argument: A) -> Awaitable[T]:
         """Call a verb on the thread that writes; its result."""
@@ -50,7 +50,7 @@ class SqliteExaminer:
     """Looks at one file, on the threads of its store."""
 
     def __init__(self, threads: Threads) -> None:
-        self._read, self._write = threads.read, threads.write
+        self._read, self._write = threads.search, threads.write
 
     async def check_database(self) -> list[str]:
         """See `Examiner`."""

@@ -61,7 +61,7 @@ from outlive._store.sqlite.migrate import check_database, open_database
 from outlive._store.sqlite.queues import list_queues, measure_queue
 from outlive._store.sqlite.schedules import CHANGE_SCHEDULES, find_due_schedules, find_schedules, list_schedules
 from outlive._store.sqlite.streams import APPEND_STREAMS, list_streams, read_stream
-from outlive._store.sqlite.thread import Reader
+from outlive._store.sqlite.thread import Reader, Searcher, StoreThread
 from outlive._store.sqlite.transaction import BEGIN, SqliteTransaction
 from outlive._store.sqlite.watches import WATCH_ENDS
 from outlive._store.sqlite.writer import Writer, WriteVerb
@@ -91,6 +91,7 @@ class SqliteStore:
         self._readers, self._watchers = Bells(bells, READERS), Bells(bells, WORKERS)
         self._writer: Writer | None = None
         self._reader: Reader | None = None
+        self._searcher: Searcher | None = None
         self._file: tuple[int, int] | None = None
         self._hold: FileHold | None = None
         self._process = 0
@@ -106,14 +107,19 @@ class SqliteStore:
         self._process = os.getpid()
         writer = Writer(self._session(Role.WRITER), name="outlive-sqlite-writer", ring=self._watchers.ring)
         reader = Reader(self._session(Role.READER), name="outlive-sqlite-reader")
+        searcher = Searcher(self._session(Role.READER), name="outlive-sqlite-searcher")
         await writer.start(lambda: self._prepare(writer.session, migrate=migrate))
-        self._file = reader.session.file = writer.session.file
+        self._file = reader.session.file = searcher.session.file = writer.session.file
+        started: list[StoreThread] = [writer]
         try:
-            await reader.start(reader.session.open)
+            for thread in (reader, searcher):
+                await thread.start(thread.session.open)
+                started.append(thread)
         except BaseException:
-            await writer.stop()
+            for one in reversed(started):
+                await one.stop()
             raise
-        self._writer, self._reader = writer, reader
+        self._writer, self._reader, self._searcher = writer, reader, searcher
         self._hold = FileHold(self._path)
 
     def _session(self, role: Role) -> Session:
@@ -125,23 +131,24 @@ class SqliteStore:
 
     async def close(self) -> None:
         """See `Store`."""
-        writer, reader = self._writer, self._reader
-        if writer is None or reader is None or self._process != os.getpid():
+        writer, reader, searcher = self._writer, self._reader, self._searcher
+        if writer is None or reader is None or searcher is None or self._process != os.getpid():
             return
         self._readers.close()
         self._watchers.close()
         # If another process keeps the file locked, all that is queued has so long together, not each for itself.
-        for thread in (writer, reader):
+        for thread in (writer, reader, searcher):
             thread.session.lock_wait.hurry(CLOSE_SECONDS)
         if self._locks.held:
             # A store that cannot even write this down has workers that look dead, and that is true enough.
             with suppress(StoreError):
                 await self.write(self._workers.forget_locks, None)
-        self._writer = self._reader = None
+        self._writer = self._reader = self._searcher = None
         hold, self._hold = self._hold, None
         if hold is not None:
             hold.release()
         # The writer is the last to close: it takes the WAL with it if no other process is there.
+        await searcher.stop()
         await reader.stop()
         await writer.stop()
         if hold is not None:
@@ -167,6 +174,16 @@ class SqliteStore:
         if self._reader is None:
             raise StoreError(f"{self._path} is not open")
         return self._reader.submit(verb, argument)
+
+    def search(self, verb: Callable[[Session, A], T], argument: A) -> asyncio.Future[T]:
+        """Call a verb that may have to look at many rows, on a thread that other reads do not wait for; its result."""
+        self._check_process()
+        if self._searcher is None:
+            raise StoreError(f"{self._path} is not open")
+        return self._searcher.submit(verb, argument)
+
+    def _find(self, wanted: RunFilter, verb: Callable[[Session, Search], T], search: Search) -> asyncio.Future[T]:
+        return self.search(verb, search) if wanted.is_search else self.read(verb, search)
 
     def _check_process(self) -> None:
         if self._process and self._process != os.getpid():
@@ -277,7 +294,7 @@ class SqliteStore:
 
     async def list_audit(self, wanted: AuditFilter, *, before: int | None = None, limit: int) -> list[AuditRow]:
         """See `AuditTable`."""
-        return await self.read(list_audit, (wanted, before, limit))
+        return await self.search(list_audit, (wanted, before, limit))
 
     async def carry_audit(self, rows: Sequence[AuditRow]) -> bool:
         """See `AuditTable`."""
@@ -426,11 +443,11 @@ class SqliteStore:
         """See `Store`."""
         most = min(limit, PAGE_SIZE_MAX)
         search = Search(filter=filter, limit=most, before=before, after=after, oldest_first=oldest_first)
-        return await self.read(read.list_runs, search)
+        return await self._find(filter, read.list_runs, search)
 
     async def count_runs(self, filter: RunFilter, *, limit: int) -> int:  # noqa: A002 (the contract's name)
         """See `Store`."""
-        return await self.read(read.count_runs, Search(filter=filter, limit=limit))
+        return await self._find(filter, read.count_runs, Search(filter=filter, limit=limit))
 
     async def read_items(self, run_id: str, *, after: int = -1, limit: int = PAGE_SIZE_MAX) -> list[ItemResult]:
         """See `Store`."""

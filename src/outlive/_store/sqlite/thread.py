@@ -1,4 +1,4 @@
-"""One thread writes and another one reads; the event loop only queues and hears.
+"""One thread writes, one reads, and one finds runs; the event loop only queues and hears.
 
 A thread takes everything that is queued, does it, and answers all of it with one call back into the event loop.
 What a job does is a verb; what its verbs are given is up to the thread (`writer` has the other one).
@@ -23,6 +23,8 @@ from outlive.telemetry import log
 
 JOBS_MAX = 1_000
 """Jobs that are taken at once."""
+OPERATIONS_BETWEEN_LOOKS = 20_000
+"""Instructions of SQLite between two looks whether the caller of a search still waits: a few milliseconds."""
 
 
 @dataclass(slots=True, eq=False)
@@ -144,6 +146,15 @@ class Reader(StoreThread):
         result = job.verb(self.session, job.argument)
         self.session.check_file()
         return result
+
+
+class Searcher(Reader):
+    """Does what may have to look at many rows, so that no other read waits for it; a search ends when its caller has
+    given it up."""
+
+    def _read(self, job: Job) -> Any:
+        self.session.connection.set_progress_handler(job.future.cancelled, OPERATIONS_BETWEEN_LOOKS)
+        return super()._read(job)
 
 
 def _attempt(session: Session, job: Job, do: Callable[[], Any]) -> None:
