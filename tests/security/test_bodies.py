@@ -13,7 +13,8 @@ import pytest
 
 from outlive import flow
 from outlive._values.approval import NewLink
-from outlive.client import batches, definitions, view
+from outlive.client import batches, definitions
+from outlive.engine import view
 from outlive.flow import FlowInputError
 from outlive.http import Api, ApiLimits
 from outlive.http.exchange import Request

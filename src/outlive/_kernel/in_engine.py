@@ -53,3 +53,5 @@ class InEngine:
     cells: tuple[Cells, ...] = ()
     """The cells of the store that it writes."""
     in_worker: type[InWorker] = InWorker
+    join: Callable[[Client], None] = lambda client: None
+    """Gives a client the verbs of this feature that the handles of runs have."""

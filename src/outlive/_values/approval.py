@@ -11,6 +11,9 @@ from outlive._model.approval import AnyApproval
 
 ApprovalStatus = Literal["pending", "approved", "rejected", "closed"]
 
+LINK_SPAN = timedelta(days=7)
+"""How long a link to decide is valid, unless its maker says otherwise."""
+
 
 class ApprovalRequest(msgspec.Struct, frozen=True, kw_only=True):
     """One request for approval, and what became of it."""

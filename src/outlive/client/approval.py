@@ -8,7 +8,7 @@ transaction.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -23,12 +23,10 @@ from outlive._model import Run, given
 from outlive._model.approval import Approval, Decision
 from outlive._store.contract import Delivery, Message, MessageKind
 from outlive._values.approval import ApprovalRequest
-from outlive.client.access import Access
 from outlive.client.acting import ACTING, doing
 from outlive.client.audit import Audit, Key, approval_of
-from outlive.client.inbox import Inbox
+from outlive.client.client import Client
 from outlive.client.message_key import key_of_decision
-from outlive.client.shown import Shown
 from outlive.errors import RunFinishedError, UnreadableError
 from outlive.errors.run import ApprovalClosedError, ApprovalFormError, ApprovalNotFoundError
 
@@ -36,11 +34,8 @@ from outlive.errors.run import ApprovalClosedError, ApprovalFormError, ApprovalN
 class Decider:
     """Reads what runs ask people for, and takes decisions."""
 
-    def __init__(self, access: Access, *, inbox: Inbox, shown: Shown, new_id: Callable[[], str]) -> None:
-        self._access = access
-        self._shown = shown
-        self._inbox = inbox
-        self._new_id = new_id
+    def __init__(self, client: Client) -> None:
+        self._access, self._shown, self._inbox, self._new_id = client.access, client.shown, client.inbox, client.new_id
 
     async def entries(self, run_id: str) -> list[ApprovalRequest]:
         """The requests of a run, oldest first; for a root, those of its whole tree."""

@@ -10,8 +10,9 @@ from outlive._model import given, known_run_id
 from outlive._model.approval import Approval
 from outlive._values.approval import ApprovalRequest
 from outlive.client.approval import Decider
+from outlive.client.client import Client
 from outlive.client.decision_links import Links
-from outlive.client.finding import Filters, Finder, Page, filter_of
+from outlive.client.finding import Filters, Page, filter_of
 from outlive.errors import InvalidArgumentError
 
 
@@ -19,8 +20,9 @@ class Approvals:
     """Lists what runs ask people for, and takes decisions: `list`, `approve`, `reject`, and `links` to decide without a
     key."""
 
-    def __init__(self, decider: Decider, *, finder: Finder, links: Links) -> None:
-        self._decider, self._finder, self._links = decider, finder, links
+    def __init__(self, client: Client) -> None:
+        self._decider, self._finder = Decider(client), client.finder
+        self._links = Links(client.access, self._decider)
 
     @property
     def links(self) -> Links:

@@ -30,6 +30,7 @@ from outlive.client.bulk import ENDED_BADLY, OPEN, TreeFilters, acted_on, side_b
 from outlive.client.client import Client
 from outlive.client.finding import Page, filter_of
 from outlive.client.handle import RunHandle, StoredRun
+from outlive.client.purging import Purging
 from outlive.errors import (
     EngineClosedError,
     InvalidArgumentError,
@@ -303,5 +304,5 @@ class BulkOperations:
                 return self._purge
 
     async def _purge(self, run_id: str) -> None:
-        if not await self._client.purge_one(await self._client.info(run_id)):
+        if not await self._client.verbs_of(Purging).purge_one(await self._client.info(run_id)):
             raise OutliveError(f"run {run_id} stays: an open run needs it")

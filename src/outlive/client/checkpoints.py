@@ -25,6 +25,7 @@ from outlive._model import check_run_id
 from outlive._model.checkpoint import Checkpoint, CheckpointKind
 from outlive._replay.ask import current_execution
 from outlive._store.contract import Store
+from outlive.client.client import Client
 from outlive.errors import CommitUnknownError
 from outlive.errors.program import NotDurableError
 from outlive.errors.store import CorruptCheckpointError, DuplicateCheckpointError, InvalidCheckpointError
@@ -163,3 +164,8 @@ def _title(run_id: str, sequence: int) -> str:
 def _mark(run_id: str, sequence: int) -> str:
     """The mark with which a codec binds an output to its place: moved to another place, it cannot be read."""
     return f"checkpoint:{run_id}/{sequence}"
+
+
+def checkpoints_of(client: Client) -> CheckpointStore:
+    """The checkpoints in the store of a client."""
+    return CheckpointStore(lambda: client.access.store, packer=client.access.packer, nonce=client.nonce)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import builtins
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import suppress
 from functools import partial
-from typing import Any, Unpack, get_args
+from typing import Any, TypeVar, Unpack, cast, get_args
 
 from msgspec import UNSET
 
@@ -24,7 +24,7 @@ from outlive._journal.failure import OWN_ERRORS, exception_of
 from outlive._journal.packing import Packer, mail_mark, tree_mark
 from outlive._journal.redaction import Redaction
 from outlive._journal.value import TAGGED, codec_of_value
-from outlive._model import Limits, Run, RunStatus, WaitKind, check_run_id, given, known_run_id
+from outlive._model import Limits, Run, RunStatus, WaitKind, given, known_run_id
 from outlive._model.bounds import UNBOUND, Bounds
 from outlive._model.long_journal import long_journal_shown
 from outlive._model.remote import remote_step_of
@@ -37,22 +37,14 @@ from outlive._values.run import Status
 from outlive.client.access import STORE_WAIT_SECONDS, Access, OwnWorker
 from outlive.client.acting import doing
 from outlive.client.admission import Admission
-from outlive.client.approval import Decider
-from outlive.client.approvals import Approvals
 from outlive.client.arrivals import has_published, has_status, in_time
 from outlive.client.asks import Asks
-from outlive.client.audit_log import AuditLog
 from outlive.client.bulk import ENDED_BADLY, OPEN, BulkFilters, TreeFilters, for_each
-from outlive.client.checkpoints import CheckpointStore
 from outlive.client.closing import closing_change, is_at_rest, trace_ends
+from outlive.client.contract import ApprovalVerbs
 from outlive.client.dead_letters import DeadLetters
-from outlive.client.decision_links import Links
 from outlive.client.definitions import Definitions, Workflows, checked_input
-from outlive.client.events.verbs import Events
 from outlive.client.finding import Finder
-from outlive.client.flows.carrying import bring_documents
-from outlive.client.flows.library import Library
-from outlive.client.flows.records import LOADER
 from outlive.client.followers import Bell
 from outlive.client.following import JournalReader
 from outlive.client.forking import Forker
@@ -62,17 +54,12 @@ from outlive.client.message_key import key_of_cancel, key_of_signal, key_of_skip
 from outlive.client.message_start import MessageStarts
 from outlive.client.pausing import Pauser, wanted_workflow
 from outlive.client.placing import own_place
-from outlive.client.promises import Promises
-from outlive.client.purging import Purging
 from outlive.client.recovery import Incomplete, find_incomplete
 from outlive.client.retrying import Retrier
 from outlive.client.shown import Shown
 from outlive.client.starting import Commits, Ids, Starter, read_tree
 from outlive.client.starts import Starts
 from outlive.client.streams import Rest, StreamReader
-from outlive.client.tasks import Tasks
-from outlive.client.tree_copy import check_copy, write_copy
-from outlive.client.tree_file import export_tree, tree_in
 from outlive.client.under_way import UnderWay
 from outlive.client.waiters import Waiters
 from outlive.client.why import WAITS_SHOWN_MAX, is_paused, is_stopped, why
@@ -91,6 +78,7 @@ from outlive.errors import (
 from outlive.errors.program import WorkflowNotFoundError
 from outlive.errors.run import RunContinuedError, RunDamagedError, RunNotParkedError
 
+V = TypeVar("V")
 MOVES = (RunStatus.PENDING, RunStatus.RUNNING, RunStatus.WAITING)
 """The statuses of a run that goes on by itself, so that its journal grows."""
 
@@ -126,48 +114,42 @@ class Client:
         self.shown = Shown(access, redaction)
         """Runs and journals as people may see them."""
         self._waiters, self._under_way = waiters, UnderWay(access, self.shown)
-        self.new_id, self.nonce, self._events_advised_max = ids.new_id, ids.nonce, limits.history_events_advised_max
-        self._starter = Starter(access, ids=ids, commits=commits)
-        self.start, self.place = self._starter.start, self._starter.place
+        self.ids, self.new_id, self.nonce, self.limits = ids, ids.new_id, ids.nonce, limits
+        self._made: dict[Callable[[Client], Any], Any] = {}
+        self.starter = Starter(access, ids=ids, commits=commits)
+        self.start, self.place = self.starter.start, self.starter.place
         """Start a run; its id. See `Engine.start`."""
         self.definitions = Definitions(access)
-        self._inbox = Inbox(access, definitions=self.definitions, inbox_messages_max=limits.inbox_messages_max)
+        self.inbox = Inbox(access, definitions=self.definitions, inbox_messages_max=limits.inbox_messages_max)
         self.ring_service: Callable[[str], None] = lambda name: None
         """Lets the service of this name look soon, if the worker of this process has it."""
-        self.library = Library(lambda: access.store, changed=lambda: self.ring_service(LOADER))
-        """The flows in the store. See `Engine.flows`."""
         self.find_definition, self.workflows = self.definitions.find, Workflows(self.definitions)
         """The workflows that workers can run. See `Engine.workflows.list`."""
-        interventions = Interventions(access, start=self._starter.start, ended=self.ended, cancel=self._cancel)
+        interventions = Interventions(access, start=self.starter.start, ended=self.ended, cancel=self._cancel)
         self._retrier = Retrier(access, interventions=interventions)
         self.fork = Forker(access, ids=ids, definitions=self.definitions, interventions=interventions).fork
         """Start a run with the history of another one; its id. See `Engine.fork`."""
-        self._finder = finder = Finder(access)
+        self.finder = finder = Finder(access)
         self.list, self.count, self.page = finder.list, finder.count, finder.page
-        decider = Decider(access, inbox=self._inbox, shown=self.shown, new_id=ids.new_id)
-        self.approvals = Approvals(decider, finder=finder, links=Links(access, decider))
-        self._message_starts = MessageStarts(access, starter=self._starter, definitions=self.definitions)
+        self.approvals: ApprovalVerbs
+        """See `Engine.approvals`; the feature gives them to the client (`InEngine.join`)."""
+        self.export: Callable[[str], Awaitable[str]]
+        """See `Engine.export`; the feature gives it to the client."""
+        self._message_starts = MessageStarts(access, starter=self.starter, definitions=self.definitions)
         self.asks = Asks(
             access,
-            inbox=self._inbox,
+            inbox=self.inbox,
             starts=self._message_starts,
             waiters=waiters.answers,
             new_id=ids.new_id,
-            wait=self._wait,
+            wait=self.wait,
             why=self.why,
         )
         self.ask = self.asks._ask
         """See `Engine.ask`."""
-        self.events = Events(access, starter=self._starter, new_id=ids.new_id)
-        """See `Engine.events`."""
-        purging = Purging(access, ids=ids)
-        self.purge, self.purge_one = purging.purge, purging.purge_one
-        """Delete runs that have ended. See `Engine.purge`."""
-        self._pauser = Pauser(access, inbox=self._inbox, announce=waiters.announce)
-        self.promises, self.dead_letters = Promises(access, inbox=self._inbox), DeadLetters(access)
-        self.tasks = Tasks(access, wait=self._wait, attempts_max=limits.attempts_max)
-        """See `Engine.tasks`."""
-        self.checkpoints = CheckpointStore(lambda: access.store, packer=packer, nonce=ids.nonce)
+        self._pauser = Pauser(access, inbox=self.inbox, announce=waiters.announce)
+        self.dead_letters = DeadLetters(access)
+        """See `Engine.dead_letters`."""
         self.streams = StreamReader(access, followers=waiters.followers, redaction=redaction, new_rest=self.new_rest)
         self.followers = waiters.followers
         """The readers that follow runs."""
@@ -179,10 +161,17 @@ class Client:
             self.start = starts.start
             self.signal, self.ask = starts.through(self.signal), starts.through(self.ask)  # type: ignore[method-assign]
 
+    def verbs_of(self, feature: Callable[[Client], V]) -> V:
+        """The verbs of a feature for this client, which are made when they are first asked for."""
+        found = self._made.get(feature)
+        if found is None:
+            found = self._made[feature] = feature(self)
+        return cast(V, found)
+
     def close(self) -> None:
         """The engine has stopped: a start that is under way, and every later use of a handle, raises."""
         self.access.close()
-        self._starter.close()
+        self.starter.close()
 
     async def start_by_name(
         self, workflow: str, arguments: object = None, *, version: int | None = None, **options: Any
@@ -191,14 +180,14 @@ class Client:
         chosen, described = await self.definitions.find(workflow, version)
         data = checked_input(workflow, described, arguments)
         async with self.access.admission.start(options.get("id")):
-            return await self._starter.start_described(workflow, chosen, described, data, **options)
+            return await self.starter.start_described(workflow, chosen, described, data, **options)
 
     async def start_flow(self, flow: Workflow[..., Any], arguments: bytes, **options: Any) -> str:
         """Start a run of a flow whose steps need not be here; its id. See `Flows.start`."""
         spec = flow.spec
         described = Described(arguments={}, timeout_seconds=spec.timeout_seconds, queue=own_place(spec).queue)
         async with self.access.admission.start(options.get("id")):
-            return await self._starter.start_described(spec.name, spec.version, described, arguments, **options)
+            return await self.starter.start_described(spec.name, spec.version, described, arguments, **options)
 
     # -- What a run has done ---------------------------------------------------------------------------------
 
@@ -211,29 +200,6 @@ class Client:
         run = await self.info(run_id)
         portions = self.journals.portions(run, -1)
         return [event_of(it.position, it.event, run.root_id) async for portion in portions for it in portion]
-
-    async def export(self, run_id: str) -> str:
-        """The journal of the tree that a run belongs to, as text. See `Engine.export`."""
-        run = await self.info(run_id)
-        text = await export_tree(self.access.store, run)
-        await AuditLog(self.access)._record("export", run.root_id)
-        return text
-
-    async def import_run(self, text: str, *, id: str | None = None, scratch: Store) -> str:
-        """Write an exported tree into this store; the id of its root. See `Engine.import_run`."""
-        store = self.access.store
-        copy = tree_in(text, source="the exported run")
-        root_id = copy.root.id if id is None else check_run_id(id)
-        await check_copy(copy, scratch)
-        async with self.access.admission.start(root_id):
-            # First: the run must not be here without the document that it goes on with. It stays if the id is taken.
-            for document in copy.documents:
-                with doing("flow.bring", document.name):
-                    await bring_documents(self.library, [document], source="the exported run")
-            with doing("import", root_id):
-                await write_copy(store, copy, root_id=root_id)
-        self.access.ring()
-        return root_id
 
     async def recovery(self, *, limit: int = 100, before: str | None = None) -> builtins.list[Incomplete]:
         """Runs that do not move, and why. See `Engine.recovery`."""
@@ -276,7 +242,7 @@ class Client:
 
     async def _advice(self, run: Run) -> str:
         """The advice for a run whose journal is too long; empty for any other run."""
-        events_max = self._events_advised_max
+        events_max = self.limits.history_events_advised_max
         advice = long_journal_shown(run.workflow, events_max)
         if not advice or run.number or run.status not in MOVES:
             return ""
@@ -356,7 +322,7 @@ class Client:
                 if run.status.is_terminal or is_stopped(await self.access.root_of(run)):
                     return run
                 self._waiters.saw(run_id)
-            await self._wait(end, timeout)
+            await self.wait(end, timeout)
             if end.done():
                 return end.result()
             assert timeout is not None
@@ -380,7 +346,7 @@ class Client:
     async def _settle(self) -> None:
         """Before a look at a run. A client of tests waits until nothing moves any more without time passing."""
 
-    async def _wait(self, end: asyncio.Future[Any], timeout: float | None) -> None:
+    async def wait(self, end: asyncio.Future[Any], timeout: float | None) -> None:
         """Wait for the end of a run, or for an answer, for at most so many seconds. A client of tests waits in skipped
         time."""
         if timeout is None:
@@ -417,7 +383,7 @@ class Client:
             key = given.text("engine.signal", "key", key, like="evt_123", most=given.KEY_CHARACTERS_MAX)
         async with self._message_starts.birth("engine.signal", run_id, start, headers) as birth:
             of = None if birth is None else (birth.workflow, birth.version)
-            data = await self._inbox.encode_signal(run_id, name, payload, of)
+            data = await self.inbox.encode_signal(run_id, name, payload, of)
             stored, blob = self.access.packer.pack(data, f"signal {name!r}", of=mail_mark(run_id))
             message = Message(
                 run_id=run_id,
@@ -429,7 +395,7 @@ class Client:
                 blobs=(blob,) if blob else (),
             )
             change = None if birth is None else birth.change
-            await self._inbox.deliver(message, start=change, connection=connection)
+            await self.inbox.deliver(message, start=change, connection=connection)
 
     async def cancel(
         self, run_id: str | None = None, *, reason: str = "", **filters: Unpack[TreeFilters]
@@ -455,7 +421,7 @@ class Client:
         """Do something to all runs that fit."""
         if run_id is not None:
             raise InvalidArgumentError(where, "run_id", run_id, "give the id of a run, or filters, not both")
-        return await for_each(self._finder, where, verb, statuses=statuses, is_for_trees=is_for_trees, **filters)
+        return await for_each(self.finder, where, verb, statuses=statuses, is_for_trees=is_for_trees, **filters)
 
     async def _cancel(self, run_id: str, *, reason: str) -> None:
         with doing("cancel", run_id, reason):
@@ -470,7 +436,7 @@ class Client:
             return
         key = key_of_cancel(run.number, run.nonce)
         at = self.access.store.now()
-        await self._inbox.deliver(Message(run_id=run_id, kind=MessageKind.CANCEL, at=at, name=reason, key=key))
+        await self.inbox.deliver(Message(run_id=run_id, kind=MessageKind.CANCEL, at=at, name=reason, key=key))
         if is_paused(await self.access.root_of(await self.info(run_id))):
             # Its code is fit to run, and cleans up. Another client may have resumed it by now, and it may have ended.
             with suppress(RunNotParkedError, RunFinishedError):
@@ -578,7 +544,7 @@ class Client:
             blobs=(blob,) if blob else (),
         )
         # The skip first: if only one of the two finds room in the inbox, the run must not go on without it.
-        await self._inbox.deliver(skip, then=resumption)
+        await self.inbox.deliver(skip, then=resumption)
 
 
 def _is_of(run: Run, root: Run, bounds: Bounds) -> bool:

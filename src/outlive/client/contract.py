@@ -1,33 +1,18 @@
-"""The protocols that an engine and a connection share: namespaces of verbs, and the verbs that the handle of a run
-needs.
+"""The protocols of the verbs that the handle of a run needs, from an engine and from a connection.
 
-Each protocol is a table of names, parameters and results. The classes of `client` carry the verbs out in a store, and
-say what each of them does. The classes of `remote` carry them out through a server. `any_engine` has the rest.
+Each protocol is a table of names, parameters and results. `outlive.engine.contract` has those of the other namespaces.
 """
 
 from __future__ import annotations
 
 import builtins
-from collections.abc import Collection, Mapping, Sequence
-from datetime import datetime
 from typing import Any, Protocol, TypeVar, Unpack
 
 from outlive._model import given
 from outlive._model.approval import Approval
-from outlive._model.queue import Queue
-from outlive._model.trigger import Sent, TriggerInfo
-from outlive._values.approval import ApprovalRequest, NewLink
-from outlive._values.audit import AuditCheck, AuditEntry
+from outlive._values.approval import LINK_SPAN, ApprovalRequest, NewLink
 from outlive._values.dead_letter import DeadLetter
-from outlive._values.key import ApiKey, NewKey
-from outlive._values.queue import QueueState
-from outlive._values.sink import Sink
-from outlive._values.task import Task, TaskNotice
-from outlive._values.worker import Worker
-from outlive._values.workflow import WorkflowInfo
-from outlive.client.decision_links import LINK_SPAN
 from outlive.client.finding import Filters, Page
-from outlive.client.tasks import LEASE_SECONDS
 
 T = TypeVar("T")
 
@@ -94,16 +79,6 @@ class ApprovalVerbs(Protocol):
         """See `Approvals`."""
 
 
-class PromiseVerbs(Protocol):
-    """`engine.promises`."""
-
-    async def resolve(self, promise: str, value: Any = None) -> bool:
-        """See `Promises`."""
-
-    async def fail(self, promise: str, error: Exception) -> bool:
-        """See `Promises`."""
-
-
 class AskVerbs(Protocol):
     """`engine.asks`."""
 
@@ -118,158 +93,3 @@ class DeadLetterVerbs(Protocol):
 
     async def list(self, run_id: str) -> builtins.list[DeadLetter]:
         """See `DeadLetters`."""
-
-
-class QueueVerbs(Protocol):
-    """`engine.queues`."""
-
-    async def list(self) -> builtins.list[QueueState]:
-        """See `Queues`."""
-
-    async def stats(self, queue: Queue | str) -> QueueState:
-        """See `Queues`."""
-
-    async def set(self, queue: Queue | str, **limits: Any) -> None:
-        """See `Queues`."""
-
-    async def reset(self, queue: Queue | str) -> None:
-        """See `Queues`."""
-
-    async def pause(self, queue: Queue | str, *, by: str = "", reason: str = "") -> None:
-        """See `Queues`."""
-
-    async def resume(self, queue: Queue | str) -> None:
-        """See `Queues`."""
-
-    async def drain(self, queue: Queue | str, *, by: str = "", reason: str = "draining") -> None:
-        """See `Queues`."""
-
-
-class WorkerVerbs(Protocol):
-    """`engine.workers`."""
-
-    async def list(self) -> builtins.list[Worker]:
-        """See `Workers`."""
-
-
-class WorkflowVerbs(Protocol):
-    """`engine.workflows`."""
-
-    async def list(self) -> builtins.list[WorkflowInfo]:
-        """See `Workflows`."""
-
-
-class TaskVerbs(Protocol):
-    """`engine.tasks`."""
-
-    async def claim(
-        self,
-        queue: str,
-        steps: Sequence[str],
-        *,
-        worker: str = "",
-        lease_seconds: float = LEASE_SECONDS,
-        wait: float = 0.0,
-    ) -> Task | None:
-        """See `Tasks`."""
-
-    async def heartbeat(
-        self,
-        task_id: str,
-        lease: str,
-        *,
-        progress: Mapping[str, Any] | None = None,
-        lease_seconds: float = LEASE_SECONDS,
-    ) -> TaskNotice:
-        """See `Tasks`."""
-
-    async def complete(self, task_id: str, lease: str, output: Any = None) -> None:
-        """See `Tasks`."""
-
-    async def fail(
-        self,
-        task_id: str,
-        lease: str,
-        message: str,
-        *,
-        type: str = "RemoteError",  # noqa: A002 (what it is called in journals)
-        retryable: bool = True,
-        retry_after: float | None = None,
-        traceback: str = "",
-    ) -> None:
-        """See `Tasks`."""
-
-
-class KeyVerbs(Protocol):
-    """`engine.keys`."""
-
-    async def create(
-        self,
-        name: str,
-        *,
-        scope: str = "viewer",
-        workflows: Collection[str] | None = None,
-        tags: Mapping[str, str] | None = None,
-        queues: Collection[str] | None = None,
-        expires: given.Span | datetime | None = None,
-    ) -> NewKey:
-        """See `Keys`."""
-
-    async def list(self) -> builtins.list[ApiKey]:
-        """See `Keys`."""
-
-    async def revoke(self, key_id: str, *, reason: str = "") -> ApiKey:
-        """See `Keys`."""
-
-
-class AuditVerbs(Protocol):
-    """`engine.audit`."""
-
-    async def list(
-        self,
-        *,
-        actor: str | None = None,
-        verb: str | None = None,
-        target: str | None = None,
-        since: datetime | None = None,
-        until: datetime | None = None,
-        limit: int = 100,
-        after: str | None = None,
-    ) -> Page[AuditEntry]:
-        """See `AuditLog`."""
-
-    async def verify(
-        self, *, since: str | None = None, keep: given.Span | None = None, key: bytes | None = None
-    ) -> AuditCheck:
-        """See `AuditLog`."""
-
-
-class EventVerbs(Protocol):
-    """`engine.events`."""
-
-    async def send(
-        self,
-        event_type: str,
-        data: Any = None,
-        *,
-        id: str | None = None,
-        source: str = "",
-        headers: Mapping[str, str] | None = None,
-        connection: Any = None,
-    ) -> Sent:
-        """See `Events`."""
-
-    async def triggers(self) -> list[TriggerInfo]:
-        """See `Events`."""
-
-    async def forget(self, workflow: str) -> None:
-        """See `Events`."""
-
-    async def add_sink(self, name: str, url: str, *, types: Sequence[str] = ("*",), secret: str | None = None) -> None:
-        """See `Events`."""
-
-    async def remove_sink(self, name: str) -> None:
-        """See `Events`."""
-
-    async def sinks(self) -> list[Sink]:
-        """See `Events`."""

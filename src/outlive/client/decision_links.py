@@ -7,7 +7,6 @@ in it. Its record is a cell with the hash of its secret.
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Any
 
 import msgspec
@@ -17,7 +16,7 @@ from outlive._model import given
 from outlive._model.approval import Approval
 from outlive._model.given import Span
 from outlive._model.instant import instant_of
-from outlive._values.approval import ApprovalRequest, DecisionLink, NewLink
+from outlive._values.approval import LINK_SPAN, ApprovalRequest, DecisionLink, NewLink
 from outlive.client.access import Access
 from outlive.client.acting import ACTOR_CHARACTERS_MAX, acting, check_acts_on, doing
 from outlive.client.approval import Decider
@@ -28,7 +27,6 @@ from outlive.errors.run import ApprovalClosedError, ApprovalNotFoundError
 
 PREFIX = "old"
 LINK_CELLS = "outlive.link/"
-LINK_SPAN = timedelta(days=7)
 _MICROSECONDS = 1_000_000
 _NO_HASH = "0" * 64
 

@@ -19,9 +19,8 @@ from outlive._journal.value import TAGGED
 from outlive._model import Run, given
 from outlive._model.promise import PromiseTerms, Settlement, promise_id, promise_signal, run_of_promise
 from outlive._store.contract import Delivery, Message, MessageKind
-from outlive.client.access import Access
 from outlive.client.acting import doing
-from outlive.client.inbox import Inbox
+from outlive.client.client import Client
 from outlive.client.message_key import key_of_signal
 from outlive.errors import ArgumentTypeError
 from outlive.errors.run import PromiseNotFoundError, PromiseTypeError
@@ -32,9 +31,8 @@ _decode_terms = msgspec.json.Decoder(PromiseTerms).decode
 class Promises:
     """Settles the promises of runs."""
 
-    def __init__(self, access: Access, *, inbox: Inbox) -> None:
-        self._access = access
-        self._inbox = inbox
+    def __init__(self, client: Client) -> None:
+        self._access, self._inbox = client.access, client.inbox
 
     async def resolve(self, promise: str, value: Any = None) -> bool:
         """Settle a promise of a run (`outlive.promise`) with a value, given its id; durable when this returns.

@@ -19,10 +19,10 @@ from outlive._model import TERMINAL, Run, RunFilter, given
 from outlive._model.retention import KEEP_SECONDS_MIN, archive_of
 from outlive._store.contract import PAGE_SIZE_MAX, Action, Store
 from outlive._values.purge import Purge
-from outlive.client.access import Access
 from outlive.client.acting import purges
 from outlive.client.archive import Archive
 from outlive.client.bulk import WorkflowFilters
+from outlive.client.client import Client
 from outlive.client.finding import filter_of
 from outlive.client.starting import Ids
 from outlive.client.tree_copy import read_copy
@@ -129,8 +129,8 @@ def _fields(run: Run) -> dict[str, object]:
 class Purging:
     """`engine.purge`."""
 
-    def __init__(self, access: Access, *, ids: Ids) -> None:
-        self._access, self._ids = access, ids
+    def __init__(self, client: Client) -> None:
+        self._access, self._ids = client.access, client.ids
 
     async def purge_one(self, run: Run) -> bool:
         """Delete one root run that has ended, with its tree; False if an open run needs it."""

@@ -44,7 +44,7 @@ from outlive._model.remote import OF_REMOTE, VERSION, RemoteTerms, remote_step_o
 from outlive._model.worker import is_lease_of, remote_name, remote_session_id
 from outlive._store.contract import Change, Ended, Inbound, MessageKind, Outcome, WorkerInfo
 from outlive._values.task import Task, TaskNotice
-from outlive.client.access import Access
+from outlive.client.client import Client
 from outlive.client.closing import end_message, trace_ends
 from outlive.client.secret_token import new_token
 from outlive.errors import ConfigurationError, RunNotFoundError
@@ -89,10 +89,8 @@ async def _allow() -> None:
 class Tasks:
     """The tasks of remote steps."""
 
-    def __init__(self, access: Access, *, wait: Wait, attempts_max: int) -> None:
-        self._access = access
-        self._wait = wait
-        self._attempts_max = attempts_max
+    def __init__(self, client: Client) -> None:
+        self._access, self._wait, self._attempts_max = client.access, client.wait, client.limits.attempts_max
 
     # -- Claiming --------------------------------------------------------------------------------------------
 

@@ -37,26 +37,23 @@ from outlive.client.batch import Batch
 from outlive.client.batches import BatchOptions
 from outlive.client.bulk import BulkFilters, TreeFilters, WorkflowFilters
 from outlive.client.bulk_operations import BulkOperation, BulkProgress
-from outlive.client.contract import (
-    ApprovalVerbs,
-    AskVerbs,
-    AuditVerbs,
-    DeadLetterVerbs,
-    EventVerbs,
-    KeyVerbs,
-    LinkVerbs,
-    PromiseVerbs,
-    QueueVerbs,
-    TaskVerbs,
-    WorkerVerbs,
-    WorkflowVerbs,
-)
+from outlive.client.contract import ApprovalVerbs, AskVerbs, DeadLetterVerbs, LinkVerbs
 from outlive.client.finding import COUNT_MAX, Filters, Order, Page, Statuses
 from outlive.client.flows.verbs import StoredFlow
 from outlive.client.handle import RunHandle, RunVerbs
 from outlive.client.recovery import Incomplete
 from outlive.client.schedules.verbs import BackfillOverlap, TriggerOverlap
 from outlive.client.start_options import OwnStartOptions, StartOptions
+from outlive.engine.contract import (
+    AuditVerbs,
+    EventVerbs,
+    KeyVerbs,
+    PromiseVerbs,
+    QueueVerbs,
+    TaskVerbs,
+    WorkerVerbs,
+    WorkflowVerbs,
+)
 from outlive.engine.health import Health
 from outlive.engine.sync import Blocking, BlockingEngine, Verb
 

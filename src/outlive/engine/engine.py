@@ -55,23 +55,24 @@ from outlive.client.batch import Batch
 from outlive.client.batches import Batches, BatchOptions, BatchStarter
 from outlive.client.bulk import BulkFilters, TreeFilters, WorkflowFilters
 from outlive.client.bulk_operations import BulkOperations
-from outlive.client.checkpoints import CheckpointStore
+from outlive.client.checkpoints import CheckpointStore, checkpoints_of
 from outlive.client.client import Client
 from outlive.client.dead_letters import DeadLetters
 from outlive.client.definitions import Describer, Workflows
 from outlive.client.events.verbs import Events
+from outlive.client.exporting import Exporting
 from outlive.client.finding import COUNT_MAX, Filters, Order, Page
 from outlive.client.flows.verbs import Flows
 from outlive.client.handle import RunHandle, StoredRun
 from outlive.client.keys import Keys
 from outlive.client.promises import Promises
+from outlive.client.purging import Purging
 from outlive.client.queues import Queues, only_queue
 from outlive.client.quotas import QuotaGuard, Quotas
 from outlive.client.recovery import Incomplete
 from outlive.client.schedules.verbs import Schedules
 from outlive.client.start_options import OwnStartOptions, StartOptions, start_arguments
 from outlive.client.tasks import Tasks
-from outlive.client.view import View
 from outlive.client.workers import Workers
 from outlive.engine.any_engine import AnyEngine, SyncEngine
 from outlive.engine.configured import options_of
@@ -81,6 +82,7 @@ from outlive.engine.namespace import in_namespace
 from outlive.engine.parts import Parts
 from outlive.engine.services import FeaturesInWorker, load_features
 from outlive.engine.url import is_server, leases_for, store_for
+from outlive.engine.view import View
 from outlive.errors import ConfigurationError, EngineClosedError
 from outlive.errors.program import EngineForkedError, NotDurableError
 from outlive.telemetry import Counters
@@ -288,7 +290,7 @@ class Engine(AnyEngine):
         parts = self._parts
         assert parts.waiters is not None
         assert parts.committer is not None
-        return self._client_class(
+        client = self._client_class(
             store=self._store,
             packer=self._packer,
             limits=self.limits,
@@ -302,6 +304,9 @@ class Engine(AnyEngine):
             admission=self._quota,
             store_seconds=self._store_seconds,
         )
+        for part in load_features():
+            part.join(client)
+        return client
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop | None:
@@ -523,7 +528,7 @@ class Engine(AnyEngine):
         """
         client = self._verbs
         scratch = store_for("memory:", clock=self._clock.now, is_test_clock=True)
-        return StoredRun(client, await client.import_run(text, id=id, scratch=scratch))
+        return StoredRun(client, await client.verbs_of(Exporting).import_run(text, id=id, scratch=scratch))
 
     async def purge(
         self,
@@ -532,7 +537,7 @@ class Engine(AnyEngine):
         archive: str | os.PathLike[str] | None = None,
         **filters: Unpack[WorkflowFilters],
     ) -> Purge:
-        return await self._verbs.purge(older_than=older_than, archive=archive, **filters)
+        return await self._verbs.verbs_of(Purging).purge(older_than=older_than, archive=archive, **filters)
 
     # -- The engine itself -----------------------------------------------------------------------------------
 
@@ -566,12 +571,12 @@ class Engine(AnyEngine):
     @property
     def approvals(self) -> Approvals:
         """Approvals: list, approve, reject; and links with which a person decides without a key."""
-        return self._verbs.approvals
+        return self._verbs.verbs_of(Approvals)
 
     @property
     def promises(self) -> Promises:
         """Settles the promises of runs: resolve, fail."""
-        return self._verbs.promises
+        return self._verbs.verbs_of(Promises)
 
     @property
     def asks(self) -> Asks:
@@ -617,7 +622,7 @@ class Engine(AnyEngine):
     @property
     def tasks(self) -> Tasks:
         """The tasks of remote steps, for programs that take them: claim, heartbeat, complete, fail."""
-        return self._verbs.tasks
+        return self._verbs.verbs_of(Tasks)
 
     @property
     def queues(self) -> Queues:
@@ -637,7 +642,7 @@ class Engine(AnyEngine):
     @property
     def events(self) -> Events:
         """Sends events, each of which starts one run of every workflow that has a trigger for it."""
-        return self._verbs.events
+        return self._verbs.verbs_of(Events)
 
     @property
     def flows(self) -> Flows:
@@ -647,4 +652,4 @@ class Engine(AnyEngine):
     @property
     def checkpoints(self) -> CheckpointStore:
         """Checkpoints of programs that keep their own state, in this store and with its codecs; no run uses them."""
-        return self._verbs.checkpoints
+        return self._verbs.verbs_of(checkpoints_of)

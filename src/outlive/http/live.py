@@ -24,7 +24,7 @@ import msgspec
 from outlive._tasks import own_task
 from outlive._values.run import Run
 from outlive.client.followers import Bell
-from outlive.client.view import View
+from outlive.engine.view import View
 from outlive.errors import StoreUnavailableError
 from outlive.http.problem import RETRY_SECONDS, Problem, malformed
 from outlive.http.sse import ALIVE, ALIVE_SECONDS, FIRST, ID_CHARACTERS_MAX, message

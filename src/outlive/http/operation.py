@@ -33,8 +33,8 @@ from outlive.http.principal import NO_SCOPE, Principal
 if TYPE_CHECKING:
     from outlive.client.flows.verbs import Flows
     from outlive.client.request_plans import RequestPlans
-    from outlive.client.view import View
     from outlive.engine import Engine
+    from outlive.engine.view import View
 
 PREFIX = "/api/v1"
 JSON = "application/json"

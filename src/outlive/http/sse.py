@@ -19,7 +19,7 @@ from outlive._tasks import cancel_all, own_task
 from outlive._values.event import PAYLOAD_BYTES_MAX, event_of
 from outlive._values.run import Status, run_of
 from outlive.client.news import News, Position
-from outlive.client.view import View
+from outlive.engine.view import View
 from outlive.errors import RunParkedError
 from outlive.http.problem import malformed
 from outlive.http.wire.page import SEQ_MAX

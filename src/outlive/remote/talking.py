@@ -11,10 +11,9 @@ from outlive._journal.failure import OWN_ERRORS, exception_of
 from outlive._journal.plain import plain_json
 from outlive._model import given
 from outlive._model.approval import Approval
-from outlive._values.approval import ApprovalRequest, NewLink
+from outlive._values.approval import LINK_SPAN, ApprovalRequest, NewLink
 from outlive._values.dead_letter import DeadLetter
 from outlive._values.failure import stored_failure
-from outlive.client.decision_links import LINK_SPAN
 from outlive.client.finding import Filters, Page
 from outlive.errors import AskFailedError
 from outlive.errors.run import AskTimeoutError

@@ -42,7 +42,8 @@ class SkippingClient(Client):
 
     skipper: Skipper
 
-    async def _wait(self, end: asyncio.Future[Any], timeout: float | None) -> None:
+    async def wait(self, end: asyncio.Future[Any], timeout: float | None) -> None:
+        """Wait in skipped time."""
         with self.skipper.waiting(timeout) as over:
             either: list[asyncio.Future[Any]] = [end, over]
             await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)

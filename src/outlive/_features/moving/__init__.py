@@ -4,6 +4,7 @@ from outlive._kernel.feature import Command, Feature
 
 FEATURE = Feature(
     name="moving",
+    in_engine="outlive._features.moving.in_engine",
     commands={
         "backup": Command(
             "Store",

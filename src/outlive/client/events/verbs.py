@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from operator import attrgetter, itemgetter
 from typing import Any
 from urllib.parse import urlsplit
@@ -29,16 +29,15 @@ from outlive._model.trigger import (
 )
 from outlive._store.contract import Change, Outcome
 from outlive._values.sink import Sink
-from outlive.client.access import Access
 from outlive.client.acting import doing
 from outlive.client.birth import birth
+from outlive.client.client import Client
 from outlive.client.events.delivering import deliver
 from outlive.client.events.library import LibraryTriggers
 from outlive.client.events.matching import Match, Webhook, match
 from outlive.client.events.sinks import Sinks, drop_sink, put_sink, read_sinks
 from outlive.client.events.triggers import TRIGGERS_CELL, Known, declared_in, forget, triggers_in
 from outlive.client.placing import Wanted
-from outlive.client.starting import Starter
 from outlive.errors import InvalidArgumentError
 from outlive.telemetry import log
 
@@ -49,10 +48,9 @@ _DESCRIBED = Described(arguments={})
 class Events:
     """Takes events, and starts the runs that they trigger."""
 
-    def __init__(self, access: Access, *, starter: Starter, new_id: Callable[[], str]) -> None:
-        self._access = access
-        self._starter = starter
-        self._new_id = new_id
+    def __init__(self, client: Client) -> None:
+        self._access, self._starter = client.access, client.starter
+        self._new_id = client.new_id
         """An id for an event that has none."""
         self._held: bytes | None = None
         self._known: Known = {}

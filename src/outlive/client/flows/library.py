@@ -14,10 +14,12 @@ from msgspec.structs import replace
 from outlive._model.pause import Pause
 from outlive._store.contract import Store
 from outlive.client.acting import doing
+from outlive.client.client import Client
 from outlive.client.flows.records import (
     DOCUMENT_CELLS,
     HISTORY_CELLS,
     INDEX_CELL,
+    LOADER,
     FlowEntry,
     Index,
     StoredDocument,
@@ -287,3 +289,8 @@ def check_expected(name: str, expected: int | None, entry: FlowEntry) -> None:
     if expected is not None and expected != entry.revision:
         by = entry.current.by if entry.current else entry.deleted.by if entry.deleted else ""
         raise StaleFlowError(name, expected, entry.revision, by=by)
+
+
+def library_of(client: Client) -> Library:
+    """The flows of the store of a client; the worker of its process hears of changes at once."""
+    return Library(lambda: client.access.store, changed=lambda: client.ring_service(LOADER))

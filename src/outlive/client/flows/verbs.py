@@ -17,9 +17,10 @@ from outlive._values.flow import Flow, FlowDraft, FlowRevision
 from outlive._values.run import Run
 from outlive.client.beside import Beside, at_once
 from outlive.client.client import Client
-from outlive.client.flows.library import Library
+from outlive.client.flows.library import Library, library_of
 from outlive.client.flows.records import FlowEntry, StoredDraft, StoredRevision, hash_of
 from outlive.client.handle import RunHandle, StoredRun
+from outlive.client.purging import Purging
 from outlive.client.start_options import StartOptions, start_arguments
 from outlive.errors.flow import FlowDisabledError, FlowInUseError, FlowNotFoundError
 
@@ -60,7 +61,7 @@ class Flows:
 
     @property
     def _library(self) -> Library:
-        return self._client.library
+        return self._client.verbs_of(library_of)
 
     # -- Changing what is published --------------------------------------------------------------------------
 
@@ -213,7 +214,10 @@ class Flows:
         if found and not force:
             raise FlowInUseError(name, [run.id for run in found])
         await self._library.delete(name, by=by, reason=reason, expected=expected, has_open_runs=bool(found))
-        while runs and (await self._client.purge(workflow=name, older_than=0, limit=PURGE_AT_ONCE)).deleted:
+        while (
+            runs
+            and (await self._client.verbs_of(Purging).purge(workflow=name, older_than=0, limit=PURGE_AT_ONCE)).deleted
+        ):
             pass
 
     # -- Starting runs ---------------------------------------------------------------------------------------

@@ -29,6 +29,7 @@ from outlive.client.finding import Filters, Order, Page
 from outlive.client.following import JournalEntry
 from outlive.client.news import News, NewsReader, Position
 from outlive.client.open_runs import OpenRuns
+from outlive.client.purging import Purging
 from outlive.client.request_plans import RequestPlans
 from outlive.client.run_tokens import RunTokens
 from outlive.client.shown import stored_size
@@ -176,7 +177,7 @@ class View:
 
     async def delete(self, run: Run) -> bool:
         """Delete a root run that has ended, with its tree, for good; False if an open run needs it."""
-        return await self._client.purge_one(run)
+        return await self._client.verbs_of(Purging).purge_one(run)
 
     def dead_letters(self, run_id: str, *, bytes_max: int) -> AsyncIterator[DeadLetter]:
         """Messages that a run could not read. See `read_dead_letters`."""
