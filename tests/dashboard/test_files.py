@@ -22,6 +22,7 @@ from outlive.http.principal import FixedKeys
 from outlive.testing import TestEngine
 from tests.http import shop
 from tests.http.caller import Caller
+from tests.http.write_documents import FILTERS, filters
 
 ROOT = Path(__file__).parents[2]
 STATIC = ROOT / "src" / "outlive" / "dashboard" / "static"
@@ -246,3 +247,9 @@ def test_a_page_advises_only_commands_that_are_there() -> None:
 
     assert len(advice) > 5
     assert {said: name for said, name in advice.items() if unknown_in(said)} == {}
+
+
+def test_filters_of_runs_are_those_of_the_api() -> None:
+    """The dashboard has no list of its own: a new filter of the API is in its form and in its addresses."""
+    assert FILTERS.read_text("utf-8") == filters(), "run `make generate`"
+    assert "{ name: 'waiting_for', kind: 'text'," in filters()

@@ -6,12 +6,17 @@ import runpy
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
+from typing import Any
+
+import msgspec
 
 from outlive.http.operation import OPERATIONS, Operation
 from outlive.http.operations.document import document_bytes
 
 DOCS = Path(__file__).parents[2] / "docs"
 CLIENT = DOCS.parent / "clients" / "typescript" / "generate.py"
+FILTERS = DOCS.parent / "src" / "outlive" / "dashboard" / "static" / "filters.js"
+KINDS = {"string": "text", "boolean": "flag"}
 HEAD = """# Operations of the HTTP API
 
 What each takes and answers is in [openapi.json](../openapi.json), which a server has at `/api/v1/openapi.json` and
@@ -34,7 +39,25 @@ def _row(it: Operation) -> str:
     return f"| `{it.name}` | `{it.method} {it.path}` | `{it.scope}` | {it.promise} |\n"
 
 
+def filters() -> str:
+    """The filters of a list of runs for the dashboard: the parameters of one value that counting takes too."""
+    paths = msgspec.json.decode(document_bytes())["paths"]
+    found = [it for it in paths["/api/v1/runs/count"]["get"]["parameters"] if it["schema"].get("type") in KINDS]
+    rows = [f"  {{ name: '{it['name']}', kind: '{_kind(it['schema'])}', hint: {_hint(it)} }},\n" for it in found]
+    head = "// The filters of a list of runs: `make generate` writes this file from the document of the API.\n"
+    return f"{head}export const FILTERS = [\n{''.join(rows)}];\n"
+
+
+def _kind(schema: dict[str, Any]) -> str:
+    return "instant" if schema.get("format") == "date-time" else KINDS[schema["type"]]
+
+
+def _hint(it: dict[str, Any]) -> str:
+    return repr(it.get("description", "").replace("`", ""))
+
+
 if __name__ == "__main__":
     (DOCS / "openapi.json").write_bytes(document_bytes())
     (DOCS / "reference" / "operations.md").write_text(table(), "utf-8")
+    FILTERS.write_text(filters(), "utf-8")
     runpy.run_path(str(CLIENT), run_name="__main__")

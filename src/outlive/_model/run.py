@@ -202,3 +202,26 @@ _NAMED_WAITS = (WaitKind.SIGNAL, WaitKind.APPROVAL, WaitKind.CHILD, WaitKind.ASK
 def waits_for(run: Run, name: str) -> bool:
     """Whether the tree of this root waits for a signal, an ask, an approval or another run of this name."""
     return any(wait.name == name and wait.kind in _NAMED_WAITS for wait in run.waits)
+
+
+def passes(run: Run, wanted: RunFilter) -> bool:
+    """Whether the run has everything that the filter asks for; databases say the same in SQL."""
+    return (
+        (not wanted.statuses or run.status in wanted.statuses)
+        and wanted.workflow in (None, run.workflow)
+        and wanted.owner in (None, run.owner)
+        and wanted.root_id in (None, run.root_id)
+        and wanted.parent_id in (None, run.parent_id)
+        and not (wanted.roots_only and run.number)
+        and not (wanted.hides_internal and is_internal(run.workflow))
+        and (not wanted.tags or wanted.tags.items() <= run.tags.items())
+        and (wanted.since_at is None or run.created_at >= wanted.since_at)
+        and (wanted.until_at is None or run.created_at < wanted.until_at)
+        and (not wanted.id_prefix or run.id.startswith(wanted.id_prefix))
+        and (wanted.error is None or has_error(run, wanted.error))
+        and (wanted.waiting_for is None or waits_for(run, wanted.waiting_for))
+        and (not wanted.sleeps or sleeps(run))
+        and (wanted.overdue_at is None or is_overdue(run, wanted.overdue_at))
+        and wanted.queue in (None, run.queue)
+        and (wanted.asks is None or asks(run, wanted.asks))
+    )

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from outlive._journal.checkpoint import CheckpointRow
 from outlive._journal.codec import Row
 from outlive._model import Run, RunFilter
-from outlive._model.run import asks, has_error, is_internal, is_overdue, sleeps, waits_for
+from outlive._model.run import passes
 from outlive._store.audit import AuditRow
 from outlive._store.contract import Answer, Inbound, ItemResult, Watch, WorkerInfo
 from outlive._store.memory.transaction import Tables
@@ -125,26 +125,6 @@ class Stream:
 
 
 def is_wanted(run: Run, wanted: RunFilter, before: Place | None = None, after: Place | None = None) -> bool:
-    """Whether the run has everything that the filter asks for, between two places of the list."""
+    """Whether the run passes the filter, between two places of the list."""
     place = run.created_at, run.id
-    return (
-        (not wanted.statuses or run.status in wanted.statuses)
-        and wanted.workflow in (None, run.workflow)
-        and wanted.owner in (None, run.owner)
-        and wanted.root_id in (None, run.root_id)
-        and wanted.parent_id in (None, run.parent_id)
-        and not (wanted.roots_only and run.number)
-        and not (wanted.hides_internal and is_internal(run.workflow))
-        and (not wanted.tags or wanted.tags.items() <= run.tags.items())
-        and (before is None or place < before)
-        and (after is None or place > after)
-        and (wanted.since_at is None or run.created_at >= wanted.since_at)
-        and (wanted.until_at is None or run.created_at < wanted.until_at)
-        and (not wanted.id_prefix or run.id.startswith(wanted.id_prefix))
-        and (wanted.error is None or has_error(run, wanted.error))
-        and (wanted.waiting_for is None or waits_for(run, wanted.waiting_for))
-        and (not wanted.sleeps or sleeps(run))
-        and (wanted.overdue_at is None or is_overdue(run, wanted.overdue_at))
-        and wanted.queue in (None, run.queue)
-        and (wanted.asks is None or asks(run, wanted.asks))
-    )
+    return (before is None or place < before) and (after is None or place > after) and passes(run, wanted)

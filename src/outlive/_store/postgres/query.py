@@ -17,7 +17,7 @@ from pathlib import Path
 from outlive._store.deleting import BLOB_REFRESH
 from outlive._store.streams import CHUNK_BYTES_MAX, MARK_BITS
 from outlive._store.tables.columns import CHILD_COLUMNS, RUN, RUN_COLUMNS, STATE_COLUMNS, WORDS, listed
-from outlive._store.tables.searching import AT
+from outlive._store.tables.searching import AT, FILTER
 
 SQL = Path(__file__).with_name("sql")
 FUNCTIONS = Path(__file__).with_name("functions")
@@ -102,6 +102,7 @@ def search_statement(schema: str, name: str) -> tuple[str, tuple[str, ...]]:
         is_order = part in ("ASC", "DESC")
         source = {} if is_order else {"source": _text(SQL / f"{part}.sql"), "at": AT.get(part, "run.created_at")}
         words |= source or {"direction": part}
+    words["filter"] = FILTER
     words["row"] = "" if file.startswith("measure") else _text(SQL / "row.sql")
     names: dict[str, str] = {}
 

@@ -72,12 +72,8 @@ async def _number(session: Session, statement: str, values: dict[str, Any]) -> i
 
 
 def _values(search: Search) -> dict[str, Any]:
-    wanted = search.filter
     return search.values(to_text) | {
-        "statuses": [status.value for status in wanted.statuses] or None,
-        "roots_only": wanted.roots_only,
-        "hides_internal": wanted.hides_internal,
-        "sleeps": wanted.sleeps,
+        "statuses": [status.value for status in search.filter.statuses] or None,
         # In JSON, which escapes what PostgreSQL cannot hold. No name has a NUL.
         "waiting_for": None if (name := search.awaited) is None else name.replace("\0", "\1"),
     }

@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 
 from outlive._store.tables.columns import CHILD_COLUMNS, RUN_COLUMNS, STATE_COLUMNS, WORDS, listed
-from outlive._store.tables.searching import AT
+from outlive._store.tables.searching import AT, FILTER
 
 SQL = Path(__file__).with_name("sql")
 SLOTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
@@ -32,6 +32,7 @@ Value = int | str | bytes | None
 """The types of values that SQLite stores."""
 
 _WORDS = WORDS | {
+    "filter": re.sub(r"::\w+", "", FILTER),
     "run_row": "({})".format(listed(RUN_COLUMNS, "?")),
     "run_places": listed((str(number) for number, _ in enumerate(RUN_COLUMNS, 1)), "new.column{}"),
     "child_places": listed((str(number) for number, _ in enumerate(CHILD_COLUMNS, 2)), "new.column{}"),

@@ -145,8 +145,7 @@ def _number(session: Session, statement: str, values: dict[str, Value]) -> int:
 
 def _values(search: Search) -> dict[str, Value]:
     statuses = to_json_or_null([status.value for status in search.filter.statuses])
-    flags = {name: int(getattr(search.filter, name)) for name in ("roots_only", "hides_internal", "sleeps")}
-    return search.values(AS_IT_IS) | {"statuses": statuses} | flags
+    return search.values(AS_IT_IS) | {"statuses": statuses}
 
 
 # -- What hangs on runs --------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ there is a choice, the store counts the entries of each index, up to `SIZE_MAX`,
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -42,6 +43,14 @@ SOURCES = (
 """Files of SQL, each with the table and the index that find runs by one field of a filter."""
 
 
+FILTER = " ".join(
+    line
+    for each in (Path(__file__).parent / "filter.sql").read_text("utf-8").splitlines()
+    if (line := each.partition("--")[0].strip())
+)
+"""The conditions of a filter that all databases spell alike, with casts."""
+
+
 class Search(msgspec.Struct, frozen=True, kw_only=True):
     """A filter, and which part of the runs that pass it is wanted."""
 
@@ -65,17 +74,17 @@ class Search(msgspec.Struct, frozen=True, kw_only=True):
         return f"@assignee/{self.filter.asks}" if self.filter.asks else "@approval"
 
     def values(self, text: Text) -> dict[str, Any]:
-        """The values of the statements, by name, without the lists of statuses."""
+        """The values of the statements, by name, without the lists of statuses: every field of the filter has its own,
+        and some have another form."""
         wanted = self.filter
         until_at = None if wanted.until_at is None else wanted.until_at - 1
         lows = [at for at in (wanted.since_at, self.after and self.after[0]) if at is not None]
         highs = [at for at in (until_at, self.before and self.before[0]) if at is not None]
-        fields = ("workflow", "root_id", "parent_id", "owner", "error", "id_prefix", "queue")
-        values = {name: None if (value := getattr(wanted, name)) is None else text(value) for name in fields}
-        values["waiting_for"] = None if self.awaited is None else text(self.awaited)
+        fields = msgspec.structs.asdict(wanted)
+        values = {name: text(value) if isinstance(value, str) else value for name, value in fields.items()}
         return values | {
             "limit": self.limit,
-            "overdue_at": wanted.overdue_at,
+            "waiting_for": None if self.awaited is None else text(self.awaited),
             "low": max(lows, default=-INSTANT_MAX),
             "high": min(highs, default=INSTANT_MAX),
             "before": self.before and self.before[0],

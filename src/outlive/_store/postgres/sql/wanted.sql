@@ -1,24 +1,16 @@
--- What every list filters by; included in list_runs.sql and its kin.
-run.created_at BETWEEN :low::bigint AND :high::bigint
+-- What every list filters by; included in list_runs.sql and its kin. The conditions of filter.sql come first.
+{filter}
 AND (:before::bigint IS NULL OR (run.created_at, run.id) < (:before::bigint, :before_id::text COLLATE "C"))
 AND (:after::bigint IS NULL OR (run.created_at, run.id) > (:after::bigint, :after_id::text COLLATE "C"))
 AND (
     :statuses::text[] IS NULL OR run.status = ANY (:statuses::text[])
     OR (run.status NOT IN {stored} AND 'damaged' = ANY (:statuses::text[]))
 )
-AND (:workflow::text IS NULL OR run.workflow = :workflow::text)
-AND (:root_id::text IS NULL OR run.root_id = :root_id::text)
-AND (:parent_id::text IS NULL OR run.parent_id = :parent_id::text)
-AND (:owner::text IS NULL OR run.owner = :owner::text)
-AND (NOT :roots_only::boolean OR run.number = 0)
-AND (NOT :hides_internal::boolean OR NOT {internal_run})
-AND (:queue::text IS NULL OR coalesce(run.queue, '') = :queue::text)
 AND (:id_prefix::text IS NULL OR starts_with(run.id, :id_prefix::text))
 AND (
     :error::text IS NULL
     OR right('.' || {schema}.error_in(run.failure), length(:error::text) + 1) = '.' || :error::text
 )
-AND (:overdue_at::bigint IS NULL OR (run.begin_by < :overdue_at::bigint AND run.finished_at IS NULL))
 AND (NOT :sleeps::boolean OR run.waits LIKE '%"kind":"timer"%')
 -- In the tables and not in the row, whose JSON may be damaged: that would fail the whole list.
 AND (:waiting_for::text IS NULL OR EXISTS (

@@ -1,21 +1,13 @@
--- What every list filters by; included in list_runs.sql and its kin.
-run.created_at BETWEEN :low AND :high
+-- What every list filters by; included in list_runs.sql and its kin. The conditions of filter.sql come first.
+{filter}
 AND (:before IS NULL OR (run.created_at, run.id) < (:before, :before_id))
 AND (:after IS NULL OR (run.created_at, run.id) > (:after, :after_id))
 AND (
     :statuses IS NULL OR run.status IN (SELECT value FROM json_each(:statuses))
     OR (run.status NOT IN {stored} AND 'damaged' IN (SELECT value FROM json_each(:statuses)))
 )
-AND (:workflow IS NULL OR run.workflow = :workflow)
-AND (:root_id IS NULL OR run.root_id = :root_id)
-AND (:parent_id IS NULL OR run.parent_id = :parent_id)
-AND (:owner IS NULL OR run.owner = :owner)
-AND (NOT :roots_only OR run.number = 0)
-AND (NOT :hides_internal OR NOT {internal_run})
-AND (:queue IS NULL OR coalesce(run.queue, '') = :queue)
 AND (:id_prefix IS NULL OR substr(run.id, 1, length(:id_prefix)) = :id_prefix)
 AND (:error IS NULL OR run.error = :error OR substr(run.error, -length(:error) - 1) = '.' || :error)
-AND (:overdue_at IS NULL OR (run.begin_by < :overdue_at AND run.finished_at IS NULL))
 AND (NOT :sleeps OR instr(run.waits, '"kind":"timer"') > 0)
 -- In the tables and not in the row, whose JSON may be damaged: that would fail the whole list.
 AND (:waiting_for IS NULL OR EXISTS (

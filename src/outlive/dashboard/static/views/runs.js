@@ -1,6 +1,7 @@
 // Runs: a live list with every filter of the API in the URL, saved views, and what can be done to many runs.
 import { html, useMemo, useRef, useSignal } from '../vendor/preact.js';
 import { follow, get, post, useFollow, useLoaded } from '../api.js';
+import { FILTERS } from '../filters.js';
 import { at, go, here, href, setQuery } from '../router.js';
 import { can, ownWorkflow, say } from '../session.js';
 import { useKeys } from '../keys.js';
@@ -12,7 +13,7 @@ import { Length, Time } from '../parts/time.js';
 import { count } from './overview.js';
 
 const STATUSES = ['pending', 'running', 'waiting', 'parked', 'succeeded', 'failed', 'cancelled', 'timed_out', 'continued', 'damaged'];
-const SINGLE = ['workflow', 'id_prefix', 'since', 'until', 'waiting_for', 'error', 'queue', 'roots_only', 'internal'];
+const SINGLE = FILTERS.map(({ name }) => name);
 const LIVE = 100;
 const PAGE = 200;
 const BULK_MAX = 1000;
@@ -118,19 +119,16 @@ const local = (instant) => (instant ? new Date(new Date(instant).getTime() - new
 
 function MoreFilters({ filters, order }) {
   const { data } = useLoaded((signal) => get('/workflows', {}, signal));
-  const set = (name) => (event) => setQuery({ [name]: event.target.value || undefined });
-  const setTime = (name) => (event) => setQuery({ [name]: event.target.value ? new Date(event.target.value).toISOString() : undefined });
   const names = [...new Set(data.value?.items.map((each) => each.name) ?? [])];
+  const input = {
+    text: (name) => html`<input list=${name === 'workflow' && 'workflows'} value=${filters[name] ?? ''} onChange=${(event) => setQuery({ [name]: event.target.value || undefined })} />`,
+    instant: (name) => html`<input type="datetime-local" step="1" value=${local(filters[name])} onChange=${(event) => setQuery({ [name]: event.target.value ? new Date(event.target.value).toISOString() : undefined })} />`,
+    flag: (name) => html`<input type="checkbox" checked=${filters[name] === 'true'} onChange=${(event) => setQuery({ [name]: event.target.checked ? 'true' : undefined })} />`,
+  };
   return html`<div class="panel grid-form">
-    <${Field} label="workflow"><input list="workflows" value=${filters.workflow ?? ''} onChange=${set('workflow')} /></${Field}><datalist id="workflows">${names.map((name) => html`<option key=${name} value=${name} />`)}</datalist>
-    <${Field} label="queue"><input value=${filters.queue ?? ''} onChange=${set('queue')} /></${Field}>
-    <${Field} label="error" hint="the class of the exception"><input value=${filters.error ?? ''} onChange=${set('error')} /></${Field}>
-    <${Field} label="waiting for" hint="a signal, ask or approval; the id of a run; @timer"><input value=${filters.waiting_for ?? ''} onChange=${set('waiting_for')} /></${Field}>
-    <${Field} label="started since"><input type="datetime-local" step="1" value=${local(filters.since)} onChange=${setTime('since')} /></${Field}>
-    <${Field} label="started before"><input type="datetime-local" step="1" value=${local(filters.until)} onChange=${setTime('until')} /></${Field}>
-    <${Field} label="order"><select value=${order} onChange=${set('order')}><option value="-created_at">newest first, live</option><option value="created_at">oldest first</option></select></${Field}>
-    <${Field} label="no child runs"><input type="checkbox" checked=${filters.roots_only === 'true'} onChange=${(event) => setQuery({ roots_only: event.target.checked ? 'true' : undefined })} /></${Field}>
-    <${Field} label="internal runs" hint="that the engine makes for itself"><input type="checkbox" checked=${filters.internal === 'true'} onChange=${(event) => setQuery({ internal: event.target.checked ? 'true' : undefined })} /></${Field}>
+    ${FILTERS.map(({ name, kind, hint }) => html`<${Field} key=${name} label=${name.replaceAll('_', ' ')} hint=${hint}>${input[kind](name)}</${Field}>`)}
+    <datalist id="workflows">${names.map((name) => html`<option key=${name} value=${name} />`)}</datalist>
+    <${Field} label="order"><select value=${order} onChange=${(event) => setQuery({ order: event.target.value })}><option value="-created_at">newest first, live</option><option value="created_at">oldest first</option></select></${Field}>
   </div>`;
 }
 
