@@ -297,8 +297,8 @@ async def test_the_library_of_flows_is_kept_over_http(tmp_path: Path, monkeypatc
         assert "n * 3" in await both("show", name, "--run", "f-1", "--as", "source")
         assert "succeeded" in await both("show", name, "--run", "f-1")
         assert '"result": {' in (await say("step", name, "double", "--input", '{"n": 1}', "--json")).stdout
-        assert "it is disabled" in (await say("disable", name, "--reason", "closed")).stdout
-        assert f"flow {name} is disabled by local: closed" in (await say("run", name, code=1)).stderr
+        assert "it is disabled" in (await say("disable", name, "--by", "ann", "--reason", "closed")).stdout
+        assert f"flow {name} is disabled by ann: closed" in (await say("run", name, code=1)).stderr
         assert "it is enabled" in (await say("enable", name)).stdout
         assert name in await both("list")
         assert "is run by this command" in (await say("run", "2.yaml", code=2)).stderr

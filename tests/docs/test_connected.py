@@ -16,14 +16,13 @@ from tests.docs.test_examples import AT_ONCE, PAGES_WITH_EXAMPLES, SECONDS_MAX, 
 pytestmark = pytest.mark.slow
 
 NEEDS_THE_STORE = {
-    "agents": "engine.checkpoints",
+    "agents": "engine.checkpoints: a conversation lies in the store, beside the runs",
     "approvals": "the reason of an error by its name: over HTTP it is in the message",
-    "batches": "a batch of a step, which has no name that a server knows",
-    "bringing-back": "by=, where a server knows who pauses",
-    "metrics": "the metrics port of a worker",
-    "namespaces": "engine.quotas",
-    "postgresql": "connection=",
-    "values": "engine.counters",
+    "batches": "a batch of a step: servers start workflows, which keys are for, and never a bare step",
+    "metrics": "the metrics of a process, which is that of the engine",
+    "namespaces": "engine.quotas: an operator of the store sets them, and not a tenant",
+    "postgresql": "connection=: a transaction of the caller's own",
+    "security": "engine.audit.acting: a server knows by the key who acts",
 }
 PAGES = [page for page in PAGES_WITH_EXAMPLES if "outlive.Engine(" in page.read_text("utf-8")]
 

@@ -333,7 +333,7 @@ async def shown(api: Caller, run_id: str) -> dict[str, Any]:
         "result": (await api.get(f"/api/v1/runs/{run_id}/result")).data["result"],
         "published": (await api.get(f"/api/v1/runs/{run_id}/published")).data["fields"]["value"],
         "stream": streamed[0].data["value"],
-        "argument in an event": sent[0] if isinstance(sent, list) else sent["k"]["value"],
+        "argument in an event": sent[0] if isinstance(sent, list) else sent["value"],
         "published in an event": events["RunPublished"]["payload"]["value"],
         "result in an event": events["RunSucceeded"]["result"],
     }

@@ -7,6 +7,7 @@ import asyncio
 import gzip
 import inspect
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
@@ -263,12 +264,32 @@ async def test_a_principal_of_some_workflows_sees_no_others(engine: TestEngine) 
     assert 403 == (await api.post("/api/v1/bulk/cancel", {"workflow": "api_order"})).status
 
 
-async def test_a_decision_is_made_by_the_principal_of_the_key(engine: TestEngine) -> None:
-    """An approval is refused if its body names a person who decides: the owner of the key does. [S38]"""
-    api = Caller(Api(engine, auth=AUTH), key=KEYS["operator"])
-    answer = await api.post("/api/v1/runs/x/approvals/refund/approve", {"by": "ann"})
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/runs/x/approvals/refund/approve", {}),
+        ("/runs/x/pause", {}),
+        ("/workflows/api_order/pause", {}),
+        ("/queues/mail/pause", {}),
+        ("/schedules/digest/pause", {}),
+        ("/store/pause", {}),
+        ("/bulk/pause", {"workflow": "api_order"}),
+        ("/bulk/operations", {"workflow": "api_order", "verb": "cancel"}),
+        ("/bulk/operations/purge", {"workflow": "api_order"}),
+        ("/flows", {"document": "name: x"}),
+        ("/flows/drafts", {"document": "name: x"}),
+        ("/flows/x/publish", {}),
+        ("/flows/x/rollback", {}),
+        ("/flows/x/disable", {}),
+    ],
+)
+async def test_an_act_is_that_of_the_principal_of_the_key(engine: TestEngine, path: str, body: dict[str, Any]) -> None:
+    """A request is refused if it names another person: the owner of the key acts. [S38]"""
+    api = Caller(Api(engine, auth=AUTH), key=KEYS["admin"])
+    answer = await api.post(f"/api/v1{path}", body | {"by": "ann"})
 
     assert (403, "Forbidden") == (answer.status, answer.error)
+    assert "cannot act for another person" in answer.data["detail"]
 
 
 @pytest.mark.parametrize(

@@ -146,7 +146,7 @@ async def test_a_run_is_looked_at(api: Caller, engine: TestEngine) -> None:
     )
     assert "it waits for signal 'go'" == why.data["why"]
     created = events.data["items"][0]
-    assert ("RunCreated", {"a": [], "k": {"cents": 7}}) == (created["type"], created["data"]["input"])
+    assert ("RunCreated", {"cents": 7}) == (created["type"], created["data"]["input"])
     assert [2, None] == [more.data["items"][0]["seq"], more.data["next"]]
     assert "nonce" not in events.data["items"][0]["data"]
     assert ["tree", "tree~1"] == ids(tree.data)

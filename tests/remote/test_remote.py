@@ -110,6 +110,14 @@ async def remote() -> AsyncIterator[Remote]:
         yield remote
 
 
+async def test_a_person_is_named_where_no_key_is_needed(remote: Remote) -> None:
+    """`by` is in what people read, as on an engine."""
+    await remote.pause(workflow="send_parcel", by="ann", reason="stocktaking")
+    run = await remote.start(send_parcel, "bob", id="parcel-by")
+
+    assert "paused by ann: stocktaking" in await run.why()
+
+
 async def test_a_run_is_started_signalled_and_gives_its_own_type(remote: Remote) -> None:
     """By the function of the workflow, where this program has it."""
     run = await remote.start(send_parcel, "ann", id="parcel-1")

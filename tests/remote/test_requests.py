@@ -69,7 +69,8 @@ Verb = Callable[[Remote], Awaitable[Any]]
             {"body": {"reason": "rain"}, "name": "mail"},
         ),
         (lambda it: it.queues.resume("mail"), "queues.resume", {"name": "mail"}),
-        (lambda it: it.pause(queue="mail"), "queues.pause", {"body": {"reason": ""}, "name": "mail"}),
+        (lambda it: it.pause(queue="mail"), "queues.pause", {"body": {}, "name": "mail"}),
+        (lambda it: it.pause("a", by="ann"), "runs.pause", {"body": {"by": "ann"}, "run_id": "a"}),
         (lambda it: it.resume(workflow="order"), "workflows.resume", {"body": None, "name": "order"}),
         (lambda it: it.resume(all=True), "store.resume", {"body": None}),
         (lambda it: it.schedules.resume("digest"), "schedules.resume", {"name": "digest"}),
@@ -127,7 +128,7 @@ async def test_bulk_operation_is_waited_for_and_says_how_far_it_came() -> None:
     assert await operation.result(timeout=1) is progress
     assert asked.requests[:2] == [
         ("bulk.start", {"body": {"workflow": "order", "id": "x", "reason": "sold out", "verb": "cancel"}}),
-        ("bulk.start_purge", {"body": {"workflow": "order", "reason": "", "older_than": 86400.0}}),
+        ("bulk.start_purge", {"body": {"workflow": "order", "older_than": 86400.0}}),
     ]
     assert ["runs.result", "bulk.get"] == [name for name, _ in asked.requests[2:]]
 

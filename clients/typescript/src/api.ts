@@ -38,10 +38,11 @@ export interface ApiKey {
 
 /** A document to check and publish, or to keep as a draft. */
 export interface ApplyFlow {
+  reason?: string;
+  /** The person who does it. Only a caller that needs no key may say so; else it is the owner of the key. */
+  by?: string | null;
   /** The text: YAML or JSON. */
   document: string;
-  /** Why. */
-  reason?: string;
   /** The revision (of a draft, its number) that you have changed; 0 for a new one. Without, what is there is replaced. */
   expected?: number | null;
 }
@@ -104,6 +105,13 @@ export interface AskRun {
   wait?: number | string;
   /** Create the run if there is none. */
   start?: StartIfAbsent | null;
+}
+
+/** Why it is done, and who does it. */
+export interface Attributed {
+  reason?: string;
+  /** The person who does it. Only a caller that needs no key may say so; else it is the owner of the key. */
+  by?: string | null;
 }
 
 /** The result of a check of the log. */
@@ -797,6 +805,31 @@ export interface OverviewView {
   queues: QueueSummary[];
 }
 
+/** Which runs to pause. At least one filter. */
+export interface PauseRuns {
+  /** Any of these. */
+  status?: ("cancelled" | "continued" | "damaged" | "failed" | "parked" | "pending" | "running" | "succeeded" | "timed_out" | "waiting")[];
+  workflow?: string | null;
+  id_prefix?: string | null;
+  /** Created at this instant or later. */
+  since?: string | null;
+  /** Created before this instant. */
+  until?: string | null;
+  /** The name of a signal, an ask or an approval, or the id of a run; `@timer` for what a timer will wake. */
+  waiting_for?: string | null;
+  /** The class of the exception that it failed with. */
+  error?: string | null;
+  queue?: string | null;
+  tags?: Record<string, string> | null;
+  /** At most so many, the oldest first. */
+  limit?: number;
+  /** Only list the runs: nothing is done. */
+  dry_run?: boolean;
+  reason?: string;
+  /** The person who does it. Only a caller that needs no key may say so; else it is the owner of the key. */
+  by?: string | null;
+}
+
 /** A document of a flow that runs may be pinned to. */
 export interface PinnedDocument {
   name: string;
@@ -835,9 +868,11 @@ export interface ProblemView {
   is_warning: boolean;
 }
 
-/** Why a draft is published. */
+/** Why a draft is published, and who does it. */
 export interface PublishFlow {
   reason?: string;
+  /** The person who does it. Only a caller that needs no key may say so; else it is the owner of the key. */
+  by?: string | null;
   expected?: number | null;
 }
 
@@ -1011,9 +1046,11 @@ export interface RevokeKey {
 
 /** Which revision to publish again. */
 export interface RollbackFlow {
+  reason?: string;
+  /** The person who does it. Only a caller that needs no key may say so; else it is the owner of the key. */
+  by?: string | null;
   /** The one before the published one unless given. */
   to?: number | null;
-  reason?: string;
   expected?: number | null;
 }
 
@@ -1340,6 +1377,8 @@ export interface StartBulk {
   roots_only?: boolean;
   /** Include runs that the engine makes for itself. */
   internal?: boolean;
+  /** The person who asks for it. Only a caller that needs no key may say so; else it is the owner of the key. */
+  by?: string | null;
   /** A repeated id names the same operation. Without one, the id is made of the header `Idempotency-Key`. */
   id?: string | null;
   verb: "cancel" | "pause" | "resume" | "retry";
@@ -1414,6 +1453,8 @@ export interface StartPurge {
   roots_only?: boolean;
   /** Include runs that the engine makes for itself. */
   internal?: boolean;
+  /** The person who asks for it. Only a caller that needs no key may say so; else it is the owner of the key. */
+  by?: string | null;
   /** A repeated id names the same operation. Without one, the id is made of the header `Idempotency-Key`. */
   id?: string | null;
   /** Only runs that ended so many seconds ago. */
@@ -1763,9 +1804,11 @@ export interface DeploysDocumentsQuery {
 
 /** What `flows.delete` may be asked for. */
 export interface FlowsDeleteQuery {
+  reason?: string;
+  /** The person who does it. Only a caller that needs no key may say so; else it is the owner of the key. */
+  by?: string;
   /** Delete it also while runs of it are open. */
   force?: boolean;
-  reason?: string;
   expected?: number;
 }
 
@@ -2176,7 +2219,7 @@ export class BulkOperations {
    *
    * Needs the scope `operator`.
    */
-  pause(body: Bulk, options?: RequestOptions): Promise<Outcomes> {
+  pause(body: PauseRuns, options?: RequestOptions): Promise<Outcomes> {
     return this.#to.json("POST", `/api/v1/bulk/pause`, { body, options });
   }
 
@@ -2383,7 +2426,7 @@ export class FlowsOperations {
    *
    * Needs the scope `admin`.
    */
-  disable(name: string, body?: Reasoned, options?: RequestOptions): Promise<Flow> {
+  disable(name: string, body?: Attributed, options?: RequestOptions): Promise<Flow> {
     return this.#to.json("POST", `/api/v1/flows/${encodeURIComponent(name)}/disable`, { body, options });
   }
 
@@ -2667,7 +2710,7 @@ export class QueuesOperations {
    *
    * Needs the scope `operator`.
    */
-  pause(name: string, body?: Reasoned, options?: RequestOptions): Promise<Done> {
+  pause(name: string, body?: Attributed, options?: RequestOptions): Promise<Done> {
     return this.#to.json("POST", `/api/v1/queues/${encodeURIComponent(name)}/pause`, { body, options });
   }
 
@@ -2879,7 +2922,7 @@ export class RunsOperations {
    *
    * Needs the scope `operator`.
    */
-  pause(runId: string, body?: Reasoned, options?: RequestOptions): Promise<Done> {
+  pause(runId: string, body?: Attributed, options?: RequestOptions): Promise<Done> {
     return this.#to.json("POST", `/api/v1/runs/${encodeURIComponent(runId)}/pause`, { body, options });
   }
 
@@ -3052,7 +3095,7 @@ export class SchedulesOperations {
    *
    * Needs the scope `operator`.
    */
-  pause(name: string, body?: Reasoned, options?: RequestOptions): Promise<Done> {
+  pause(name: string, body?: Attributed, options?: RequestOptions): Promise<Done> {
     return this.#to.json("POST", `/api/v1/schedules/${encodeURIComponent(name)}/pause`, { body, options });
   }
 
@@ -3098,7 +3141,7 @@ export class StoreOperations {
    *
    * Needs the scope `admin`.
    */
-  pause(body?: Reasoned, options?: RequestOptions): Promise<Done> {
+  pause(body?: Attributed, options?: RequestOptions): Promise<Done> {
     return this.#to.json("POST", `/api/v1/store/pause`, { body, options });
   }
 
@@ -3218,7 +3261,7 @@ export class WorkflowsOperations {
    *
    * Needs the scope `operator`.
    */
-  pause(name: string, body?: Reasoned, options?: RequestOptions): Promise<Done> {
+  pause(name: string, body?: Attributed, options?: RequestOptions): Promise<Done> {
     return this.#to.json("POST", `/api/v1/workflows/${encodeURIComponent(name)}/pause`, { body, options });
   }
 

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Struct, UnsetType, structs, to_builtins
 
-from outlive._journal.event import AnyEvent, RunClaimed, RunPublished, payloads_of
+from outlive._journal.event import AnyEvent, RunClaimed, RunCreated, RunPublished, payloads_of
 from outlive._journal.event import Event as StoredEvent
 from outlive._journal.words import in_words
 from outlive._model import Failure as StoredFailure
@@ -64,6 +64,8 @@ def event_of(seq: int, stored: AnyEvent, root_id: str, *, payload_bytes: int | N
         # Almost all are plain, and a history has many.
         if type(value) in _PLAIN or (value := _shown(value, payload_bytes)) is not UNSET:
             fields[name] = value
+    if isinstance(stored, RunCreated):
+        fields["input"] = _arguments(fields.get("input"))
     return Event(
         seq,
         instant_of(stored.at),
@@ -118,9 +120,16 @@ def _shown(value: Any, payload_bytes: int | None) -> Any:
         return to_builtins(failure_of(value))
     if isinstance(value, Struct):
         # Events inside a snapshot.
-        return {
+        fields = {
             name: _shown(each, payload_bytes)
             for name, each in structs.asdict(value).items()
             if name not in ("nonce", "seed", "digest")
         }
+        return fields | {"input": _arguments(fields["input"])} if isinstance(value, RunCreated) else fields
     return to_builtins(value)
+
+
+def _arguments(value: Any) -> Any:
+    """The arguments of a run for people: a list, or an object if all of them were given by name."""
+    is_named = isinstance(value, dict) and value.keys() == {"a", "k"} and not value["a"]
+    return value["k"] if is_named else value

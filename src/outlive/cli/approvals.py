@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from outlive.cli import completing as complete
-from outlive.cli.edge import Group, ask, by_option, json_option, knows_who, place_option, print_json, print_table, say
+from outlive.cli.edge import Group, ask, by_option, json_option, person, place_option, print_json, print_table, say
 from outlive.cli.filters import filter_options, filters_of
 from outlive.cli.paint import span
 from outlive.cli.values import json_of
@@ -114,11 +114,10 @@ def _decide(
     as_json: bool,
 ) -> None:
     filled = None if form is None else json_of("--form", form)
+    who = (person(url, by) or None) if by else by
 
     async def decide(engine: Engine) -> Any:
-        return await verb(
-            engine, run_id, name, by=None if knows_who(url) else by, form=filled, comment=comment, request=request
-        )
+        return await verb(engine, run_id, name, by=who, form=filled, comment=comment, request=request)
 
     decision = ask(url, decide)
     was = "approved" if decision.approved else "rejected"

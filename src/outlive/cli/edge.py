@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
+from click.core import ParameterSource
 
 from outlive.cli import INTERRUPTED
 from outlive.cli.advice import as_typed
@@ -290,9 +291,10 @@ async def open_server(url: str) -> AsyncIterator[Remote]:
             raise
 
 
-def knows_who(url: str) -> bool:
-    """Whether it is known without a flag who acts: a server knows the owner of a key."""
-    return url.startswith(HTTP) and bool(os.environ.get("OUTLIVE_KEY"))
+def person(url: str, by: str) -> str:
+    """The person of `--by` who acts; empty if a server knows the owner of the key, and the flag was not typed."""
+    is_typed = click.get_current_context().get_parameter_source("by") is ParameterSource.COMMANDLINE
+    return "" if url.startswith(HTTP) and os.environ.get("OUTLIVE_KEY") and not is_typed else by
 
 
 @asynccontextmanager

@@ -20,6 +20,7 @@ from outlive.cli.edge import (
     json_option,
     new_engine,
     open_engine,
+    person,
     place_option,
     print_file,
     print_json,
@@ -102,6 +103,7 @@ def apply(
     What is published already changes nothing. Nothing is published if one of the FILES has a problem. With --app, what
     the steps of that program take is checked too.
     """
+    by = person(url, by)
     load_apps(apps)
     texts = [read_file(file) for file in files]
     found = []
@@ -170,6 +172,7 @@ def history(*, name: str, url: str, as_json: bool) -> None:
 @json_option
 def rollback(*, name: str, to: int | None, by: str, reason: str, expected: int | None, url: str, as_json: bool) -> None:
     """Publish the document of an earlier revision again, as a new revision."""
+    by = person(url, by)
     info = _ask(url, lambda library: library.rollback(name, to=to, by=by, reason=reason, expected=expected))
     current = info.current
     assert current is not None
@@ -194,6 +197,7 @@ def enable(*, name: str, url: str, as_json: bool) -> None:
 @json_option
 def disable(*, name: str, by: str, reason: str, url: str, as_json: bool) -> None:
     """Let a flow start no more runs; its triggers rest. Runs under way go on."""
+    by = person(url, by)
     info = _ask(url, lambda library: library.disable(name, by=by, reason=reason))
     _say(info, f"it is {info.why_disabled}; runs under way go on", as_json=as_json)
 
@@ -207,6 +211,7 @@ def disable(*, name: str, by: str, reason: str, url: str, as_json: bool) -> None
 @json_option
 def draft(*, file: Path, by: str, reason: str, expected: int | None, url: str, as_json: bool) -> None:
     """Keep a document as the draft of its flow, without publishing it."""
+    by = person(url, by)
     text = read_file(file, checks=False).text
     info = _ask(url, lambda library: library.save_draft(text, by=by, reason=reason, expected=expected), creates=True)
     assert info.draft is not None
@@ -226,6 +231,7 @@ def publish(
     *, name: str, by: str, reason: str, expected: int | None, apps: tuple[str, ...], url: str, as_json: bool
 ) -> None:
     """Check the draft of a flow and publish it; with --app, also what the steps of that program take."""
+    by = person(url, by)
     load_apps(apps)
     info = _ask(url, lambda library: library.publish(name, by=by, reason=reason, expected=expected))
     _say(info, f"revision {info.revision} is published ({info.hash})", as_json=as_json)
@@ -244,6 +250,7 @@ def delete(
     *, name: str, force: bool, runs: bool, by: str, reason: str, expected: int | None, url: str, as_json: bool
 ) -> None:
     """Take a flow out of the library; its runs stay unless --runs is given."""
+    by = person(url, by)
     _ask(
         url,
         lambda library: library.delete(name, force=force, runs=runs, by=by, reason=reason, expected=expected),

@@ -7,7 +7,18 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from outlive.cli import completing as complete
-from outlive.cli.edge import Group, Mistake, ask, by_option, json_option, place_option, print_json, print_table, say
+from outlive.cli.edge import (
+    Group,
+    Mistake,
+    ask,
+    by_option,
+    json_option,
+    person,
+    place_option,
+    print_json,
+    print_table,
+    say,
+)
 from outlive.cli.paint import span
 from outlive.cli.values import seconds_of
 
@@ -62,6 +73,7 @@ def list_queues(*, url: str, as_json: bool) -> None:
 @json_option
 def pause(*, url: str, name: str, by: str, reason: str, as_json: bool) -> None:
     """Give no more slots; what runs goes on."""
+    by = person(url, by)
     ask(url, lambda engine: engine.queues.pause(name, by=by, reason=reason))
     _say(url, name, f"queue {name} is paused", as_json=as_json)
 
@@ -83,6 +95,7 @@ def resume(*, url: str, name: str, as_json: bool) -> None:
 @json_option
 def drain(*, url: str, name: str, by: str, as_json: bool) -> None:
     """Pause a queue, and wait until no run of it is under way."""
+    by = person(url, by)
     ask(url, lambda engine: engine.queues.drain(name, by=by))
     _say(url, name, f"queue {name} is paused, and no run of it is under way", as_json=as_json)
 

@@ -26,6 +26,7 @@ from outlive.cli.edge import (
     counted,
     json_option,
     open_engine,
+    person,
     place_option,
     print_json,
     print_table,
@@ -335,6 +336,7 @@ def pause(choice: Choice, *, is_all: bool, by: str, reason: str) -> None:
     --workflow alone, --queue alone and --all pause as a whole, also what is started later. With another filter runs
     that fit now are paused one by one.
     """
+    by = person(choice.url, by)
     whole = _whole(choice, is_all=is_all)
     if whole is not None:
         what, filters = whole

@@ -144,18 +144,12 @@ def _print_head(seen: Seen) -> None:
 
 def _values(seen: Seen) -> list[tuple[str, Any]]:
     created, end, published = _created(seen), _end(seen), _published(seen)
-    values = [] if created is None else [("input", _arguments(created["input"]))]
+    values = [] if created is None else [("input", created["input"])]
     if published is not None:
         values.append(("published", published))
     if end is not None and "result" in end.data:
         values.append(("result", end.data["result"]))
     return values
-
-
-def _arguments(value: Any) -> Any:
-    """The arguments of a run for people: a list, or by name if all of them have names."""
-    is_named = isinstance(value, dict) and value.keys() == {"a", "k"} and not value["a"]
-    return value["k"] if is_named else value
 
 
 def print_failure(failure: Failure, *, err: bool = False) -> None:

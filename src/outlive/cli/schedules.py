@@ -14,6 +14,7 @@ from outlive.cli.edge import (
     counted,
     json_option,
     open_engine,
+    person,
     place_option,
     print_json,
     print_table,
@@ -69,6 +70,7 @@ async def _list(url: str) -> list[ScheduleInfo]:
 @json_option
 def pause(*, name: str, by: str, reason: str, url: str, as_json: bool) -> None:
     """Let a schedule start nothing more."""
+    by = person(url, by)
     ask(url, lambda engine: engine.schedules.pause(name, by=by, reason=reason))
     info = ask(url, lambda engine: engine.schedules.get(name))
     say(f"schedule {name} is paused", info, as_json=as_json)

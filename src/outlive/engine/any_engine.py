@@ -460,7 +460,8 @@ class AnyEngine(RunVerbs, Protocol):
         Args:
             workflow: its name; runs of it inside the trees of others are not paused.
             all: everything in this store.
-            by, reason: for `why`.
+            by, reason: for `why`. Through a server, and for all verbs: `by` is the owner of the key, and another name
+                is refused, except by a server that asks for no key.
             filters: pause those runs, of a workflow or of any, that fit now, one by one: see `retry`. Only `queue` is
                 that queue itself: see `queues.pause`.
 

@@ -29,6 +29,7 @@ from outlive.http.limits import ApiLimits
 from outlive.http.line import Line
 from outlive.http.live import LivePages
 from outlive.http.principal import NO_SCOPE, Principal
+from outlive.http.problem import Problem
 
 if TYPE_CHECKING:
     from outlive.client.flows.verbs import Flows
@@ -120,6 +121,19 @@ class Call:
     async def was_done(self, target: str) -> bool:
         """Whether an earlier try of this request did it to this target, and only its answer was lost."""
         return bool(self.request) and await self.engine.audit._has_done(self.request, target)
+
+    def person(self, by: str | None) -> str:
+        """The person who acts: the principal, and another person only if the principal may say so.
+
+        Raises:
+            Problem: 403; it may not.
+        """
+        if by is None or by == self.principal.name:
+            return self.principal.name
+        if not self.principal.names_others:
+            detail = f"{self.principal.name} cannot act for another person"
+            raise Problem(403, "Forbidden", detail, "Leave out `by`: it is the owner of the key.")
+        return by
 
     @property
     def plans(self) -> RequestPlans:

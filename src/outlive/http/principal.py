@@ -50,7 +50,7 @@ class Principal(msgspec.Struct, frozen=True):
     queues: frozenset[str] | None = None
     """The only queues that a worker may claim tasks from; None for all."""
     names_others: bool = False
-    """Whether it may say that another person decides (`by` in a body)."""
+    """Whether it may say that another person acts (`by` in a request)."""
     tags: dict[str, str] = {}
     """It may see and use only runs with all of these tags, and what it starts has them; empty for all runs."""
 

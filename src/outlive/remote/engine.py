@@ -52,6 +52,7 @@ from outlive.remote.run import WAIT_SECONDS, RemoteRun
 from outlive.remote.talking import RemoteApprovals, RemoteAsks, RemoteDeadLetters, RemotePromises, answered
 from outlive.remote.tasks import RemoteTasks
 from outlive.remote.values import (
+    attributed,
     batch_fields,
     named_start,
     only_given,
@@ -280,7 +281,7 @@ class Remote(AnyEngine):
         reason: str = "",
         **filters: Unpack[BulkFilters],
     ) -> builtins.list[RunOutcome]:
-        return await self._gate("pause", run_id, workflow, filters, {"reason": reason}, everything=all)
+        return await self._gate("pause", run_id, workflow, filters, attributed(by, reason), everything=all)
 
     async def resume(
         self,

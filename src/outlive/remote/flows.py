@@ -21,7 +21,7 @@ from outlive.client.start_options import StartOptions
 from outlive.http.operations.flows import DocumentView
 from outlive.remote.connection import Connection
 from outlive.remote.run import NewRun
-from outlive.remote.values import only_given, start_fields
+from outlive.remote.values import attributed, only_given, start_fields
 
 if TYPE_CHECKING:
     from outlive._features.flows.document.model import Document
@@ -31,7 +31,7 @@ PURGE_AT_ONCE = 1_000
 
 
 class RemoteFlows:
-    """`engine.flows`. The server knows by the key who does it, so `by` is not sent."""
+    """`engine.flows`."""
 
     def __init__(self, connection: Connection, new_run: NewRun) -> None:
         self._connection, self._new_run = connection, new_run
@@ -48,7 +48,7 @@ class RemoteFlows:
     ) -> Flow:
         """See `Flows.apply`."""
         text = document_given("engine.flows.apply", document).text
-        body = only_given({"document": text, "reason": reason, "expected": expected})
+        body = only_given({"document": text, **attributed(by, reason), "expected": expected})
         return await self._info("flows.apply", body=body)
 
     async def save_draft(
@@ -61,13 +61,13 @@ class RemoteFlows:
     ) -> Flow:
         """See `Flows.save_draft`."""
         text = document_given("engine.flows.save_draft", document, checks=False).text
-        body = only_given({"document": text, "reason": reason, "expected": expected})
+        body = only_given({"document": text, **attributed(by, reason), "expected": expected})
         return await self._info("flows.save_draft", body=body)
 
     async def publish(self, name: str, *, by: str = "", reason: str = "", expected: int | None = None) -> Flow:
         """See `Flows.publish`."""
         read_document((await self.get(name, draft=True)).text)
-        return await self._change("flows.publish", name, reason=reason, expected=expected)
+        return await self._change("flows.publish", name, **attributed(by, reason), expected=expected)
 
     async def discard_draft(self, name: str) -> Flow:
         """See `Flows.discard_draft`."""
@@ -77,7 +77,7 @@ class RemoteFlows:
         self, name: str, *, to: int | None = None, by: str = "", reason: str = "", expected: int | None = None
     ) -> Flow:
         """See `Flows.rollback`."""
-        return await self._change("flows.rollback", name, to=to, reason=reason, expected=expected)
+        return await self._change("flows.rollback", name, to=to, **attributed(by, reason), expected=expected)
 
     async def enable(self, name: str) -> Flow:
         """See `Flows.enable`."""
@@ -85,7 +85,7 @@ class RemoteFlows:
 
     async def disable(self, name: str, *, by: str = "", reason: str = "") -> Flow:
         """See `Flows.disable`."""
-        return await self._change("flows.disable", name, reason=reason)
+        return await self._change("flows.disable", name, **attributed(by, reason))
 
     async def delete(
         self,
@@ -98,7 +98,7 @@ class RemoteFlows:
         expected: int | None = None,
     ) -> None:
         """See `Flows.delete`. Ended runs go with `runs=True` a thousand in a request."""
-        query = {"force": force, "reason": reason, "expected": expected}
+        query = {"force": force, **attributed(by, reason), "expected": expected}
         await self._connection.operate("flows.delete", query=query, name=name)
         purge = {"workflow": name, "older_than": 0, "limit": PURGE_AT_ONCE}
         while runs and (await self._connection.operate("bulk.purge", body=purge)).deleted:

@@ -38,14 +38,14 @@ from outlive.client.schedules.verbs import BackfillOverlap, TriggerOverlap
 from outlive.errors import InvalidArgumentError
 from outlive.remote.connection import Connection
 from outlive.remote.run import NewRun
-from outlive.remote.values import name_of, only_given, plain_filters, query_of, refuse_of_store, seconds_of
+from outlive.remote.values import attributed, name_of, only_given, plain_filters, query_of, refuse_of_store, seconds_of
 
 LOOK_SECONDS = 0.25
 """How often a queue is looked at that is to be empty."""
 
 
 class RemoteQueues:
-    """`engine.queues`. The server knows by the key who does it."""
+    """`engine.queues`."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -71,7 +71,7 @@ class RemoteQueues:
 
     async def pause(self, queue: Queue | str, *, by: str = "", reason: str = "") -> None:
         """See `Queues`."""
-        await self._connection.operate("queues.pause", body={"reason": reason}, name=name_of(queue))
+        await self._connection.operate("queues.pause", body=attributed(by, reason), name=name_of(queue))
 
     async def resume(self, queue: Queue | str) -> None:
         """See `Queues`."""
@@ -79,7 +79,7 @@ class RemoteQueues:
 
     async def drain(self, queue: Queue | str, *, by: str = "", reason: str = "draining") -> None:
         """See `Queues`."""
-        await self.pause(queue, reason=reason)
+        await self.pause(queue, by=by, reason=reason)
         while (await self.stats(queue)).running:
             await Wakeup().sleep(LOOK_SECONDS)
 
@@ -97,7 +97,7 @@ class RemoteWorkers:
 
 
 class RemoteSchedules:
-    """`engine.schedules`. The server knows by the key who does it."""
+    """`engine.schedules`."""
 
     def __init__(self, connection: Connection, new_run: NewRun) -> None:
         self._connection, self._new_run = connection, new_run
@@ -125,7 +125,7 @@ class RemoteSchedules:
 
     async def pause(self, name: str, *, by: str = "", reason: str = "") -> None:
         """See `Schedules`."""
-        await self._connection.operate("schedules.pause", body={"reason": reason}, name=name)
+        await self._connection.operate("schedules.pause", body=attributed(by, reason), name=name)
 
     async def resume(self, name: str) -> None:
         """See `Schedules`."""
@@ -274,7 +274,7 @@ class RemoteKeys:
 
 
 class RemoteBulk:
-    """`engine.bulk`. The server knows by the key who asks."""
+    """`engine.bulk`."""
 
     def __init__(self, connection: Connection, new_run: NewRun) -> None:
         self._connection, self._new_run = connection, new_run
@@ -292,7 +292,7 @@ class RemoteBulk:
         """Do something to all runs that fit, in the background. See `BulkOperations.start`."""
         seconds = seconds_of("engine.bulk.start", "older_than", older_than)
         is_purge = verb == "purge"
-        said = {"id": id, "reason": reason} | ({"older_than": seconds} if is_purge else {"verb": verb})
+        said = {"id": id, **attributed(by, reason)} | ({"older_than": seconds} if is_purge else {"verb": verb})
         name = "bulk.start_purge" if is_purge else "bulk.start"
         found = await self._connection.operate(name, body=only_given({**plain_filters(filters), **said}))
         return self.get(found.id)

@@ -166,6 +166,11 @@ def only_given(fields: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not None}
 
 
+def attributed(by: str, reason: str) -> dict[str, Any]:
+    """The fields of a request that say who acts, and why. Without a name it is the owner of the key."""
+    return only_given({"by": by or None, "reason": reason or None})
+
+
 def plain_filters(filters: Mapping[str, Any]) -> dict[str, Any]:
     """Filters as JSON."""
     found = dict(filters)

@@ -30,12 +30,13 @@ from outlive.http.wire.bulk import (
     BulkChoice,
     BulkOfTrees,
     BulkPageView,
+    PauseRuns,
     StartBulk,
     StartPurge,
     bulk_filters,
 )
 from outlive.http.wire.page import Done, seconds_of
-from outlive.http.wire.runs import Outcomes, PurgeRuns, Reasoned, Started
+from outlive.http.wire.runs import Attributed, Outcomes, PurgeRuns, Started
 
 PAGE = 100
 _MICROSECONDS = 1_000_000
@@ -54,13 +55,13 @@ async def retry_runs(call: Call, body: BulkOfTrees) -> Outcomes:
 
 
 @operation("bulk.pause", "POST", "/bulk/pause", scope="operator", reach="tagged")
-async def pause_runs(call: Call, body: Bulk) -> Outcomes:
+async def pause_runs(call: Call, body: PauseRuns) -> Outcomes:
     """Let the runs that fit, each with its tree, begin nothing more: open runs unless `status` says so.
 
     `bulk.resume` lets them go on.
     """
     filters = bounded(call, bulk_filters(body))
-    return await for_each(call, call.engine.pause, filters, by=call.principal.name, reason=body.reason)
+    return await for_each(call, call.engine.pause, filters, by=call.person(body.by), reason=body.reason)
 
 
 @operation("bulk.resume", "POST", "/bulk/resume", scope="operator", reach="tagged")
@@ -76,9 +77,10 @@ async def resume_runs(call: Call, body: Bulk | None = None) -> Outcomes:
 
 
 @operation("store.pause", "POST", "/store/pause", scope="admin")
-async def pause_all(call: Call, body: Reasoned | None = None) -> Done:
+async def pause_all(call: Call, body: Attributed | None = None) -> Done:
     """Let everything in this store begin nothing more. New runs may be started, and wait."""
-    await call.engine.pause(all=True, by=call.principal.name, reason=(body or Reasoned()).reason)
+    said = body or Attributed()
+    await call.engine.pause(all=True, by=call.person(said.by), reason=said.reason)
     return Done("store")
 
 
@@ -131,11 +133,11 @@ async def start_purge(call: Call, body: StartPurge) -> Started:
 
 async def _start(call: Call, verb: BulkVerb, body: BulkChoice, **options: Any) -> Started:
     chosen = msgspec.structs.asdict(body)
-    for name in ("verb", "id", "reason", "older_than"):
+    for name in ("verb", "id", "by", "reason", "older_than"):
         chosen.pop(name, None)
     filters = {name: value for name, value in chosen.items() if name in ("roots_only", "internal") or value}
     operation_id = body.id or made_id(call, "bulk", verb)
-    options |= {"by": call.principal.name, "reason": body.reason} | filters
+    options |= {"by": call.person(body.by), "reason": body.reason} | filters
     found = await call.engine.bulk.start(verb, id=operation_id, **options)
     return Started(found.id)
 

@@ -21,8 +21,8 @@ from outlive.errors.flow import FlowDamagedError, FlowDisabledError, FlowInUseEr
 from outlive.http.operation import Call, operation
 from outlive.http.operations.runs import check_id, made_id
 from outlive.http.principal import LOCAL
-from outlive.http.wire.page import Done, Json, Name, Text
-from outlive.http.wire.runs import Reasoned, Started
+from outlive.http.wire.page import Done, Json, Name
+from outlive.http.wire.runs import Attributed, Started
 from outlive.http.wire.start import Start
 
 MISSING = (FlowNotFoundError,)
@@ -31,40 +31,35 @@ Revision = Annotated[int, Meta(ge=0)] | None
 DocumentText = Annotated[str, Meta(min_length=1, max_length=1024 * 1024)]
 
 
-class ApplyFlow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ApplyFlow(Attributed, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A document to check and publish, or to keep as a draft."""
 
     document: DocumentText
     """The text: YAML or JSON."""
-    reason: Text = ""
-    """Why."""
     expected: Revision = None
     """The revision (of a draft, its number) that you have changed; 0 for a new one. Without, what is there is
     replaced."""
 
 
-class PublishFlow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Why a draft is published."""
+class PublishFlow(Attributed, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Why a draft is published, and who does it."""
 
-    reason: Text = ""
     expected: Revision = None
 
 
-class RollbackFlow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class RollbackFlow(Attributed, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which revision to publish again."""
 
     to: Revision = None
     """The one before the published one unless given."""
-    reason: Text = ""
     expected: Revision = None
 
 
-class DeleteFlowQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class DeleteFlowQuery(Attributed, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How to delete a flow."""
 
     force: bool = False
     """Delete it also while runs of it are open."""
-    reason: Text = ""
     expected: Revision = None
 
 
@@ -122,7 +117,7 @@ async def list_flows(call: Call) -> FlowsList:
 @operation("flows.apply", "POST", "/flows", scope="admin", raises=CHANGES)
 async def apply_flow(call: Call, body: ApplyFlow) -> Flow:
     """Check a document and publish it as the next revision of its name. The same content again changes nothing."""
-    by = call.principal.name
+    by = call.person(body.by)
     await call.beside(partial(_check_environment, call, body.document))
     return await call.flows.apply(body.document, by=by, reason=body.reason, expected=body.expected)
 
@@ -167,7 +162,7 @@ async def flow_history(call: Call, name: Name) -> RevisionsList:
 @operation("flows.save_draft", "POST", "/flows/drafts", scope="admin", raises=CHANGES)
 async def save_draft(call: Call, body: ApplyFlow) -> Flow:
     """Keep a document as the draft of its flow. Nothing runs it before it is published."""
-    by = call.principal.name
+    by = call.person(body.by)
     await call.beside(partial(_check_environment, call, body.document))
     return await call.flows.save_draft(body.document, by=by, reason=body.reason, expected=body.expected)
 
@@ -176,7 +171,7 @@ async def save_draft(call: Call, body: ApplyFlow) -> Flow:
 async def publish_flow(call: Call, name: Name, body: PublishFlow | None = None) -> Flow:
     """Check the draft of a flow and publish it."""
     said = body or PublishFlow()
-    by = call.principal.name
+    by = call.person(said.by)
     if await call.was_done(name):
         return await call.flows.info(name)
     return await call.flows.publish(name, by=by, reason=said.reason, expected=said.expected)
@@ -192,7 +187,7 @@ async def discard_draft(call: Call, name: Name) -> Flow:
 async def rollback_flow(call: Call, name: Name, body: RollbackFlow | None = None) -> Flow:
     """Publish the document of an earlier revision again, as a new revision."""
     said = body or RollbackFlow()
-    by = call.principal.name
+    by = call.person(said.by)
     if await call.was_done(name):
         return await call.flows.info(name)
     return await call.flows.rollback(name, to=said.to, by=by, reason=said.reason, expected=said.expected)
@@ -205,17 +200,17 @@ async def enable_flow(call: Call, name: Name) -> Flow:
 
 
 @operation("flows.disable", "POST", "/flows/{name}/disable", scope="admin", raises=MISSING)
-async def disable_flow(call: Call, name: Name, body: Reasoned | None = None) -> Flow:
+async def disable_flow(call: Call, name: Name, body: Attributed | None = None) -> Flow:
     """Let a flow start no more runs; its triggers rest. Runs under way go on."""
-    reason = (body or Reasoned()).reason
-    return await call.flows.disable(name, by=call.principal.name, reason=reason)
+    said = body or Attributed()
+    return await call.flows.disable(name, by=call.person(said.by), reason=said.reason)
 
 
 @operation("flows.delete", "DELETE", "/flows/{name}", scope="admin", raises=(*CHANGES, FlowInUseError))
 async def delete_flow(call: Call, name: Name, query: DeleteFlowQuery) -> Done:
     """Take a flow out of the library. Its runs stay."""
+    by = call.person(query.by)
     if not await call.was_done(name):
-        by = call.principal.name
         await call.flows.delete(name, force=query.force, by=by, reason=query.reason, expected=query.expected)
     return Done(name)
 

@@ -13,7 +13,7 @@ from outlive._values.queue import QueueState
 from outlive.errors.run import QueueNotFoundError
 from outlive.http.operation import Call, operation
 from outlive.http.wire.page import Done, Name
-from outlive.http.wire.runs import Reasoned
+from outlive.http.wire.runs import Attributed
 
 MISSING = (QueueNotFoundError,)
 Weight = Annotated[float, Meta(ge=WEIGHT_MIN, le=WEIGHT_MAX)]
@@ -71,9 +71,10 @@ async def reset_queue(call: Call, name: Name) -> QueueState:
 
 
 @operation("queues.pause", "POST", "/queues/{name}/pause", scope="operator", raises=MISSING)
-async def pause_queue(call: Call, name: Name, body: Reasoned | None = None) -> Done:
+async def pause_queue(call: Call, name: Name, body: Attributed | None = None) -> Done:
     """Give no more slots; runs that hold one go on, and new ones may be started."""
-    await call.engine.queues.pause(name, by=call.principal.name, reason=(body or Reasoned()).reason)
+    said = body or Attributed()
+    await call.engine.queues.pause(name, by=call.person(said.by), reason=said.reason)
     return Done(name)
 
 

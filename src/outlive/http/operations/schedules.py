@@ -16,7 +16,7 @@ from outlive.http.operation import Call, operation
 from outlive.http.operations.runs import made_id
 from outlive.http.problem import Problem
 from outlive.http.wire.page import Done, Instant, Json, Limit, Name, RunId, Span, seconds_of
-from outlive.http.wire.runs import Reasoned, Started
+from outlive.http.wire.runs import Attributed, Started
 
 MISSING = (ScheduleNotFoundError,)
 
@@ -122,10 +122,12 @@ async def delete_schedule(call: Call, name: Name) -> Done:
 
 
 @operation("schedules.pause", "POST", "/schedules/{name}/pause", scope="operator", raises=MISSING)
-async def pause_schedule(call: Call, name: Name, body: Reasoned | None = None) -> Done:
+async def pause_schedule(call: Call, name: Name, body: Attributed | None = None) -> Done:
     """Let a schedule start nothing more."""
+    said = body or Attributed()
+    by = call.person(said.by)
     if not await call.was_done(name):
-        await call.engine.schedules.pause(name, by=call.principal.name, reason=(body or Reasoned()).reason)
+        await call.engine.schedules.pause(name, by=by, reason=said.reason)
     return Done(name)
 
 

@@ -33,6 +33,7 @@ from outlive.http.wire.page import Done, WaitQuery, seconds_of
 from outlive.http.wire.runs import (
     AnswerView,
     AskRun,
+    Attributed,
     Decide,
     ForkRun,
     NotAnswered,
@@ -170,20 +171,10 @@ async def reject(call: Call, run_id: str, name: str, body: Decide | None = None)
 async def _decide(
     call: Call, wanted: Decide, name: str, verb: Callable[..., Awaitable[AnyApproval]], *, approved: bool
 ) -> AnyApproval:
-    by = _person(call, wanted.by)
+    by = call.person(wanted.by)
     found = await verb(name, by=by, form=wanted.form, comment=wanted.comment, request=wanted.request)
     # An earlier try of this request may have been the first, and its answer was lost.
     return replace(found, is_first=found.is_first or (found.by, found.approved) == (by, approved))
-
-
-def _person(call: Call, by: str | None) -> str:
-    """The person who decides: the principal, and another person only if it may say so."""
-    if by is None or by == call.principal.name:
-        return call.principal.name
-    if not call.principal.names_others:
-        detail = f"{call.principal.name} cannot decide for another person"
-        raise Problem(403, "Forbidden", detail, "Leave out `by`: it is the owner of the key.")
-    return by
 
 
 # -- Operators --------------------------------------------------------------------------------------------------
@@ -216,10 +207,12 @@ async def retry(call: Call, run_id: str, body: Reasoned | None = None) -> Done:
     answers=202,
     raises=(*TAKES, e.RunParkedError),
 )
-async def pause(call: Call, run_id: str, body: Reasoned | None = None) -> Done:
+async def pause(call: Call, run_id: str, body: Attributed | None = None) -> Done:
     """Let a run, with its tree, begin nothing more; steps that run end, and their results are kept."""
+    said = body or Attributed()
+    by = call.person(said.by)
     if not await call.was_done(run_id):
-        await call.engine.get(run_id).pause(by=call.principal.name, reason=(body or Reasoned()).reason)
+        await call.engine.get(run_id).pause(by=by, reason=said.reason)
     return Done(run_id)
 
 

@@ -9,7 +9,7 @@ from outlive.errors.program import UnknownWorkflowError
 from outlive.http.operation import Call, operation
 from outlive.http.operations.runs import check_workflow
 from outlive.http.wire.page import Done, Name
-from outlive.http.wire.runs import Reasoned
+from outlive.http.wire.runs import Attributed
 
 
 class WorkflowsList(Struct, frozen=True):
@@ -35,10 +35,11 @@ async def get_workflow(call: Call, name: Name) -> WorkflowsList:
 
 
 @operation("workflows.pause", "POST", "/workflows/{name}/pause", scope="operator", reach="workflow")
-async def pause_workflow(call: Call, name: Name, body: Reasoned | None = None) -> Done:
+async def pause_workflow(call: Call, name: Name, body: Attributed | None = None) -> Done:
     """Let the runs of a workflow begin nothing more. New ones may be started, and wait."""
     check_workflow(call, name)
-    await call.engine.pause(workflow=name, by=call.principal.name, reason=(body or Reasoned()).reason)
+    said = body or Attributed()
+    await call.engine.pause(workflow=name, by=call.person(said.by), reason=said.reason)
     return Done(name)
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct, structs
 
 from outlive.client.bulk_operations import BulkProgress
-from outlive.http.wire.page import Limit, RunId, Span, Text
+from outlive.http.wire.page import Limit, Name, RunId, Span, Text
 from outlive.http.wire.runs import WhichRuns
 
 
@@ -20,6 +20,13 @@ class Bulk(WhichRuns, frozen=True, kw_only=True, forbid_unknown_fields=True):
     dry_run: bool = False
     """Only list the runs: nothing is done."""
     reason: Text = ""
+
+
+class PauseRuns(Bulk, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which runs to pause. At least one filter."""
+
+    by: Name | None = None
+    """The person who does it. Only a caller that needs no key may say so; else it is the owner of the key."""
 
 
 class BulkOfTrees(Bulk, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -35,6 +42,8 @@ class BulkChoice(BulkOfTrees, frozen=True, kw_only=True, forbid_unknown_fields=T
     limit: Annotated[int, Meta(ge=1, le=1_000_000)] = 1_000_000
     internal: bool = False
     """Include runs that the engine makes for itself."""
+    by: Name | None = None
+    """The person who asks for it. Only a caller that needs no key may say so; else it is the owner of the key."""
     id: RunId | None = None
     """A repeated id names the same operation. Without one, the id is made of the header `Idempotency-Key`."""
 
@@ -65,5 +74,5 @@ def bulk_filters(bulk: Bulk) -> dict[str, Any]:
     return {
         name: value
         for name, value in structs.asdict(bulk).items()
-        if name == "roots_only" or (name != "reason" and value)
+        if name == "roots_only" or (name not in ("by", "reason") and value)
     }

@@ -173,6 +173,14 @@ class Reasoned(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     reason: Text = ""
 
 
+class Attributed(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Why it is done, and who does it."""
+
+    reason: Text = ""
+    by: Name | None = None
+    """The person who does it. Only a caller that needs no key may say so; else it is the owner of the key."""
+
+
 class SkipStep(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which step to skip."""
 
