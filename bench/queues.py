@@ -6,7 +6,7 @@
 * starts a second into a queue from one client without a worker, 1,000 at a time;
 * runs a second of one step (W1) and of ten (W2), without a queue, with one, and with one that has a limit, in turns;
   and how much of the time of a CPU they take in this process, as that hardly depends on what else the machine does;
-* the same for a batch of W1, without a queue and with one: storing its rows, and running it.
+* the same for a batch of W1 with the lanes that it has by default: storing its rows, and running it.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ STARTS = 20_000
 RUNS = 5_000
 LONG_RUNS = 2_000
 ROUNDS = 5
-BATCH_LANES = 20
+BATCH_ROWS = 30_000
+BATCH_ROUNDS = 3
 T = TypeVar("T")
 NOTHING = Payload(v=msgspec.Raw(b"[]"))
 line = outlive.Queue(QUEUE)
@@ -59,6 +60,16 @@ class Pace(NamedTuple):
     """Runs in a second."""
     cpu: float
     """Seconds of a CPU that a run takes in this process; a server takes its own."""
+
+
+class BatchCost(NamedTuple):
+    """What a batch takes, in seconds."""
+
+    store: float
+    run: float
+    store_cpu: float
+    """Of a CPU in this process; a server takes its own."""
+    run_cpu: float
 
 
 @outlive.step
@@ -150,15 +161,16 @@ async def measure_runs(
         return Pace(count / (time.perf_counter() - began), (time.process_time() - began_cpu) / count)
 
 
-async def measure_batch(url: str, rows: Iterable[int], queue: outlive.Queue | None) -> tuple[float, float]:
-    """Seconds of a CPU that storing the rows of a batch takes, and running it."""
+async def measure_batch(url: str, rows: Iterable[int], queue: outlive.Queue | None) -> BatchCost:
+    """What it takes to store the rows of a batch, and to run it."""
     async with outlive.Engine(url) as engine:
         await (await engine.start(bench_one_step, 0)).result()
-        began = time.process_time()
-        batch = await engine.start_batch(bench_one_step, rows, concurrency=BATCH_LANES, queue=queue)
-        stored = time.process_time()
+        began, began_cpu = time.perf_counter(), time.process_time()
+        batch = await engine.start_batch(bench_one_step, rows, queue=queue)
+        stored, stored_cpu = time.perf_counter(), time.process_time()
         await batch.result()
-        return stored - began, time.process_time() - stored
+        ended, ended_cpu = time.perf_counter(), time.process_time()
+        return BatchCost(stored - began, ended - stored, stored_cpu - began_cpu, ended_cpu - stored_cpu)
 
 
 def print_lines(
@@ -195,22 +207,30 @@ def print_lines(
                 )
 
 
-def print_batches(stores: Sequence[str], *, directory: Path, postgres_url: str | None) -> None:
-    """Measure batches without a queue and with one, and print a line for each store."""
+def print_batches(stores: Sequence[str], *, rows: int, directory: Path, postgres_url: str | None) -> None:
+    """Measure batches without a queue and with one, and print a line for each store and queue."""
     for store, is_counted in itertools.product(stores, (True, False)):
-        seen: dict[outlive.Queue | None, list[tuple[float, float]]] = {None: [], limited: []}
-        for turn in range(ROUNDS):
+        seen: dict[outlive.Queue | None, list[BatchCost]] = {None: [], line: [], limited: []}
+        for turn in range(BATCH_ROUNDS):
             for queue in list(seen) if turn % 2 else reversed(seen):
-                rows = range(RUNS) if is_counted else iter(range(RUNS))
+                numbers = range(rows) if is_counted else iter(range(rows))
                 with fresh(store, directory=directory, postgres_url=postgres_url) as url:
-                    seen[queue].append(asyncio.run(measure_batch(url, rows, queue)))
-        plain, queued = (list(map(statistics.median, zip(*each, strict=True))) for each in seen.values())
+                    seen[queue].append(asyncio.run(measure_batch(url, numbers, queue)))
+        costs = {queue: BatchCost(*map(statistics.median, zip(*each, strict=True))) for queue, each in seen.items()}
+        plain = costs[None]
         print(
-            f"{store}: a batch of {RUNS:,} W1{'' if is_counted else ' of a generator'} takes {plain[0] * 1e3:.0f} ms "
-            f"of a CPU to store and {plain[1]:.2f} s to run without a queue; with one {queued[0] / plain[0]:.2f}x and "
-            f"{queued[1] / plain[1]:.2f}x",
+            f"{store}: a batch of {rows:,} W1{'' if is_counted else ' of a generator'} takes "
+            f"{plain.store * 1e3:.0f} ms to store and {plain.run:.2f} s to run without a queue, "
+            f"{plain.store_cpu * 1e3:.0f} ms and {plain.run_cpu:.2f} s of a CPU",
             flush=True,
         )
+        for what, queue in (("one", line), ("one that has a limit", limited)):
+            times = [mine / its for mine, its in zip(costs[queue], plain, strict=True)]
+            print(
+                f"{store}: with {what} {times[0]:.2f}x and {times[1]:.2f}x by the clock, {times[2]:.2f}x and "
+                f"{times[3]:.2f}x of a CPU",
+                flush=True,
+            )
 
 
 def main() -> None:
@@ -219,13 +239,17 @@ def main() -> None:
     parser.add_argument("--few", type=int, default=1_000)
     parser.add_argument("--many", type=int, default=1_000_000)
     parser.add_argument("--keys", type=int, default=10_000)
+    parser.add_argument("--rows", type=int, default=BATCH_ROWS, help="of a batch")
+    parser.add_argument("--only-batches", action="store_true")
     parser.add_argument("--stores", default="sqlite,postgresql")
     parser.add_argument("--postgres-url")
     parser.add_argument("--dir", type=Path, default=Path(tempfile.gettempdir()))
     wanted = parser.parse_args()
     stores = wanted.stores.split(",")
     with postgres(wanted.postgres_url, is_needed="postgresql" in stores) as url:
-        print_batches(stores, directory=wanted.dir, postgres_url=url)
+        print_batches(stores, rows=wanted.rows, directory=wanted.dir, postgres_url=url)
+        if wanted.only_batches:
+            return
         print_lines(stores, few=wanted.few, many=wanted.many, keys=wanted.keys, directory=wanted.dir, postgres_url=url)
 
 

@@ -12,7 +12,7 @@ import pytest
 
 import outlive
 from outlive import Queue
-from outlive._define.batch import BATCH, Plan
+from outlive._define.batch import BATCH, TURN_SECONDS, Plan
 from outlive._model import Payload
 from outlive._store.contract import Outcome
 from outlive.client.batches import AHEAD_BYTES_MAX, counted, giving_way
@@ -95,6 +95,39 @@ async def test_no_more_items_than_the_batch_asks_for() -> None:
     assert line.most == 2
 
 
+@outlive.workflow
+async def slow_item(n: int) -> int:
+    await asyncio.sleep(2)
+    stage.call(n)
+    return n
+
+
+@outlive.workflow(queue=batched)
+async def between() -> None:
+    stage.call("between")
+
+
+async def test_chunk_of_long_items_lets_others_have_its_slot() -> None:
+    """A chunk gives its slot back after some seconds, and gets in line behind the runs that wait there; it goes on with
+    the items that are left."""
+    async with TestEngine() as engine:
+        batch = await engine.start_batch(slow_item, range(40), queue=batched, concurrency=1, id="b")
+        await engine.skip(seconds=1)
+        await engine.start(between)
+
+        assert await batch.results() == list(range(40))
+        assert len(await engine.list(id_prefix="b~chunk", roots_only=True)) == 4
+    assert stage.calls == [0, 1, 2, "between", *range(3, 40)]
+
+
+async def test_chunk_of_quick_items_keeps_its_slot(engine: outlive.Engine) -> None:
+    """A turn in the line costs two commits, and a chunk that ends within some seconds has one turn."""
+    batch = await engine.start_batch(queued_item, range(40), queue=trio, concurrency=1, id="b")
+
+    assert await in_time(batch.results()) == [2 * n for n in range(40)]
+    assert [it for it in await engine.history("b~chunk1") if it.type == "RunSuspended"] == []
+
+
 async def test_rows_of_a_generator_are_in_as_few_chunks_as_those_of_a_list() -> None:
     """Some of them are read ahead: a chunk for each of the first rows costs as much as a run."""
     async with TestEngine() as engine:
@@ -103,7 +136,7 @@ async def test_rows_of_a_generator_are_in_as_few_chunks_as_those_of_a_list() -> 
         assert len(await engine.list(id_prefix="u~chunk")) == 9
         more = await engine.start_batch(queued_item, iter(range(300)), queue="wide", concurrency=2, id="m")
         assert await more.results() == [2 * n for n in range(300)]
-        assert len(await engine.list(id_prefix="m~chunk")) == 10  # None has more than 32.
+        assert len(await engine.list(id_prefix="m~chunk")) == 9
 
 
 async def test_a_bounded_number_of_rows_is_read_ahead() -> None:
@@ -231,13 +264,17 @@ async def have_ended(engine: outlive.Engine, prefix: str, count: int) -> bool:
     return await engine.count(id_prefix=prefix, status="cancelled") == count
 
 
-async def test_worker_that_dies_at_any_commit_loses_and_doubles_no_item(place: Place) -> None:
+@pytest.mark.parametrize("turn_seconds", [TURN_SECONDS, 0.0], ids=["one turn", "a turn for each item"])
+async def test_worker_that_dies_at_any_commit_loses_and_doubles_no_item(
+    place: Place, monkeypatch: pytest.MonkeyPatch, turn_seconds: float
+) -> None:
     """Nor a slot: the last worker takes from the queue only, and finishes."""
+    monkeypatch.setattr("outlive._define.batch.TURN_SECONDS", turn_seconds)
     async with place.engine(worker=False) as client:
-        batch = await client.start_batch(queued_item, range(3), queue=trio, concurrency=2, id="b")
+        batch = await client.start_batch(queued_item, range(8), queue=trio, concurrency=1, id="b")
         async for _ in die_at_each_commit(place, "b"):
             pass
-        assert await batch.results() == [0, 2, 4]
+        assert await batch.results() == [2 * n for n in range(8)]
         assert (await client.queues.stats("trio")).running == 0
     assert line.most <= 3
 

@@ -26,6 +26,7 @@ ALLOWED: dict[tuple[str, str, str], str] = {
     ("injected", "_define/in_run.py", "uuid.uuid4"): "outside a run outlive.uuid4() is uuid4()",
     ("injected", "_define/in_run.py", "asyncio.sleep"): "in a run this is the durable sleep",
     ("injected", "_define/approval.py", "asyncio.sleep"): "in a run this is the durable sleep",
+    ("injected", "_define/batch.py", "asyncio.sleep"): "in a run this is the durable sleep",
     ("injected", "_define/remote.py", "asyncio.sleep"): "in a run this is the durable sleep",
     ("injected", "_define/remote.py", "asyncio.timeout"): "in a run this is the durable timeout",
     ("injected", "_features/flows/run/target.py", "asyncio.sleep"): "in a run this is the durable sleep",

@@ -8,9 +8,11 @@
 A chunk is a tree of its own, so a fleet shares a batch, and its journal is bounded by the size of a chunk however many
 items the batch has. The definition of a chunk names what its items need: only a worker that has it claims the chunk.
 
-The chunks of a batch with a queue are in that queue, and each runs one item at a time: so a slot is an item. The run
-that looks after it is in no queue, where it would take slots from its own chunks. Every worker takes it, also one that
-takes from some queues only: it calls no code of users.
+The chunks of a batch with a queue are in that queue, and each runs one item at a time: so a slot is an item. A chunk
+that has had its slot for some seconds gives it back after the item under way and gets in line again, so that a chunk of
+long items does not keep other runs waiting for all of them. Small chunks would not either, and cost as much as a run
+each. The run that looks after the batch is in no queue, where it would take slots from its own chunks. Every worker
+takes it, also one that takes from some queues only: it calls no code of users.
 
 The rows of a chunk are a blob that the starter of the batch has stored; the run that looks after the batch knows of
 them only by name, and never has them in memory.
@@ -35,6 +37,7 @@ from outlive._replay.ask import cancel_detached, end_of, run_item, start_detache
 from outlive._replay.command import StepSpec, WorkflowSpec
 from outlive._replay.deciding import publish
 from outlive._replay.ending import result_of
+from outlive._replay.execution import Execution
 from outlive._replay.frame import SCOPE
 from outlive.errors.run import BatchFailedError
 
@@ -44,8 +47,11 @@ QUEUED_CHUNKS_OPEN_MAX = 1_000
 """How many chunks a batch with a queue has open at most: each of them runs one item at a time."""
 OF_STEP = "outlive.batch.step:"
 OF_WORKFLOW = "outlive.batch.run:"
-LANES, BUDGET = "outlive.lanes", "outlive.budget"
-"""Tags of a chunk: how many of its items run at once, and how many may fail."""
+LANES, BUDGET, TURN = "outlive.lanes", "outlive.budget", "outlive.turn"
+"""Tags of a chunk: how many of its items run at once, how many may fail, and for how many seconds it keeps its slot."""
+TURN_SECONDS = 5.0
+AWAY_SECONDS = 0.05
+"""For how long a chunk is out of the line between two turns: others are before it then."""
 
 
 class Chunk(msgspec.Struct, frozen=True, array_like=True):
@@ -134,6 +140,8 @@ async def _run_chunk(plan: Plan, number: int, chunk: Chunk, lanes: int, tally: T
     execution = this_execution("batch")
     run_id = chunk_id(SCOPE.get().frame.id, number)
     tags = {LANES: str(lanes)}
+    if plan.place is not None:
+        tags[TURN] = str(TURN_SECONDS)
     if plan.failures_max is not None:
         tags[BUDGET] = str(plan.failures_max - tally.failed)
     spec = msgspec.structs.replace(_CHUNK, name=plan.item, version=plan.version)
@@ -153,13 +161,18 @@ async def _run_items(item: StepSpec | WorkflowSpec, first: int, rows: list[msgsp
     """The items of one chunk, a few at a time."""
     execution, tags = this_execution("batch"), SCOPE.get().frame.tags
     budget = int(tags.get(BUDGET, len(rows)))
+    turn = float(tags.get(TURN, "inf"))
     tally = Tally(total=len(rows))
     left = enumerate(rows, start=first)
 
     async def lane() -> None:
+        began_at = execution.loop.time()
         for index, row in left:
             if tally.failed > budget:
                 return
+            if execution.loop.time() - began_at >= turn:
+                await _give_way(execution)
+                began_at = execution.loop.time()
             try:
                 await run_item(execution, item, bytes(row), index)
             except Exception:
@@ -171,6 +184,15 @@ async def _run_items(item: StepSpec | WorkflowSpec, first: int, rows: list[msgsp
         for _ in range(min(len(rows), int(tags.get(LANES, 1)))):
             group.create_task(lane())
     return tally
+
+
+async def _give_way(execution: Execution) -> None:
+    """Give the slot in the queue back, and get in line again."""
+    execution.gives_way = True
+    try:
+        await asyncio.sleep(AWAY_SECONDS)
+    finally:
+        execution.gives_way = False
 
 
 async def _chunk(first: int, rows: list[msgspec.Raw]) -> Tally:

@@ -103,6 +103,8 @@ class RunSuspended(Event, frozen=True, tag=True):
 
     waits: tuple[Wait, ...]
     wake_at: int | None = None
+    gives_way: bool = False
+    """Whether it gives its slot in its queue back, whatever the queue says, and gets in line again when it wakes up."""
 
 
 class RunReleased(Event, frozen=True, tag=True):

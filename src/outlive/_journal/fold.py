@@ -125,7 +125,7 @@ class Fold(msgspec.Struct, eq=False):
         )
 
     def _suspend(self, event: journal.RunSuspended) -> Run:
-        slot = OUTSIDE if self.frees_slot else self.runs[0].slot
+        slot = OUTSIDE if self.frees_slot or event.gives_way else self.runs[0].slot
         return self._let_go(event, RunStatus.WAITING, waits=event.waits, wake_at=event.wake_at, attempts=0, slot=slot)
 
     def _release(self, event: journal.RunReleased) -> Run:

@@ -69,6 +69,8 @@ class Execution:
     secrets: frozenset[str] = frozenset()
     """Texts in the journal that people may not see, as far as workflow code has come upon them. What is logged of the
     tree does not repeat them."""
+    gives_way: bool = False
+    """Whether it waits for nothing but its next turn in its queue."""
     spends_names: bool = False
     """Whether names are spent, by the first event of the journal: see `RunCreated.spends_names`."""
 

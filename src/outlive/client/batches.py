@@ -43,8 +43,6 @@ ROWS_AT_ONCE = 200
 """Rows that are looked at before the event loop has its turn."""
 BLOBS_MAX = 256
 """Chunks that are stored in one commit."""
-QUEUED_CHUNK_ITEMS_MAX = 32
-"""Items of a chunk with a queue: it holds its slot until the last of them has ended."""
 ROUNDS = 4
 """Each lane of a batch with a queue gets about so many chunks, so that the lanes share a small batch evenly."""
 AHEAD_BYTES_MAX = 4 * CHUNK_BYTES_MAX
@@ -229,7 +227,7 @@ class BatchStarter:
         else:
             has_rate = bool(queue_in(await store.read_cell(queue_cell(place.queue))).limits.rate)
             # Otherwise a rate would count chunks where people think of items.
-            most = 1 if has_rate else QUEUED_CHUNK_ITEMS_MAX
+            most = 1 if has_rate else CHUNK_ITEMS_MAX
             lanes = plan.concurrency * ROUNDS
             if total is None:
                 arguments, total = await counted(arguments, enough=most * lanes)

@@ -477,7 +477,7 @@ class Worker:
             return None
         wake_at = live.wake_at() if live.retries or live.execution.timers.by_run else None
         is_near = wake_at is not None and wake_at <= self._clock.now() + LINGER_SECONDS * MICROSECONDS
-        if live.moving or live.lookups or live.deferred or is_near:
+        if live.moving or live.lookups or live.deferred or (is_near and not live.execution.gives_way):
             return wake_at
         live.suspend()
         return None
