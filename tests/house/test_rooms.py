@@ -75,7 +75,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "_define.machine": DEFINE,
     # A feature imports what moves runs, and no other feature.
     "_features": {"_kernel", *FEATURES},
-    **dict.fromkeys(FEATURES, RUNTIME | {"_kernel", "config", "_define.machine"}),
+    **dict.fromkeys(FEATURES, RUNTIME | {"_kernel", "config", "_define.machine", "http", "remote"}),
     "flow": DEFINE | {"_features.flows"},
     # The library of a store keeps flows, and its workers load them; below that, no room knows of them.
     "client": DEFINE | {"_store", "_values", "_features.flows"},
@@ -93,7 +93,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "http": ENGINE | {"_features", "_features.flows", "metrics"},
     "dashboard": {"http"},
     # As the API below it has documents of flows.
-    "remote": ENGINE | {"http", "_features.flows"},
+    "remote": ENGINE | {"http"} | FEATURES,
     "testing": EVERYTHING,
     "cli": EVERYTHING,
     "demo": EVERYTHING,

@@ -10,6 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 import outlive
+from outlive._features.queues.remote import LOOK_SECONDS
 from outlive._runtime.wakeup import Wakeup
 from outlive.client.bulk_operations import BulkProgress
 from outlive.errors import ConfigurationError, InvalidArgumentError, RunFailedError, RunParkedError, RunTimedOutError
@@ -17,7 +18,6 @@ from outlive.errors.run import AskTimeoutError
 from outlive.http.wire.runs import NotEnded, ResultView
 from outlive.remote import Remote
 from outlive.remote.connection import Connection
-from outlive.remote.operating import LOOK_SECONDS
 from outlive.remote.transport import Transport
 from tests.remote.test_remote import promise_parcel, served
 from tests.remote.test_servers import drained

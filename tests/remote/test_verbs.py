@@ -13,6 +13,7 @@ from typing import Any, get_type_hints
 import pytest
 
 from outlive import connect, flow, types
+from outlive._features.approvals.remote import RemoteLinks
 from outlive._features.flows.document.model import Document
 from outlive._features.flows.flow import FlowWorkflow
 from outlive.client import contract
@@ -26,7 +27,6 @@ from outlive.engine.any_engine import AnyEngine, SyncEngine, SyncRunHandle
 from outlive.remote.batch import RemoteBatch
 from outlive.remote.engine import Remote
 from outlive.remote.run import RemoteRun
-from outlive.remote.talking import RemoteLinks
 
 ONLY_AN_ENGINE = {
     "asgi": "it is the server",

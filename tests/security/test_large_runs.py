@@ -12,7 +12,7 @@ import outlive
 from outlive._journal.codec import Row
 from outlive.client.shown import EVENTS_AT_ONCE, PORTION_BYTES
 from outlive.http import Api
-from outlive.http.operations.runs import PAGE_BYTES_MAX
+from outlive.http.asked import PAGE_BYTES_MAX
 from outlive.testing import TestEngine
 from tests.engine.inside import row_of, store_of
 from tests.flow.conftest import own_flows

@@ -22,6 +22,7 @@ from outlive.client.timed_store import searching
 from outlive.engine import Engine
 from outlive.errors import ConfigurationError, EngineClosedError, OutliveError, RunNotFoundError
 from outlive.http import operations  # noqa: F401  (importing it declares them)
+from outlive.http.asked import check_workflow
 from outlive.http.denials import Denials, is_denial
 from outlive.http.doors import Auth, door_of
 from outlive.http.exchange import SECURITY, Gone, Receive, Request, Scope, Send, Unread, in_time, live, send_to_gone
@@ -30,7 +31,6 @@ from outlive.http.limits import CHECKS_WAITING_MAX, ApiLimits, BodyBudgets, Plac
 from outlive.http.line import Line
 from outlive.http.live import LivePages
 from outlive.http.operation import OPERATIONS, Call, Content, Operation
-from outlive.http.operations.runs import check_workflow
 from outlive.http.plain_page import HTML, page, wants_page
 from outlive.http.principal import ANONYMOUS, Follower, Principal
 from outlive.http.problem import MEDIA, RETRY_SECONDS, Problem, problem_of, title_of

@@ -12,6 +12,13 @@ from typing import Any, Self, TypeVar, TypeVarTuple, Unpack, overload
 from msgspec import UNSET
 
 from outlive._define.workflow import Startable, Workflow, bound
+from outlive._features.approvals.remote import RemoteApprovals
+from outlive._features.bulk.remote import RemoteBulk
+from outlive._features.events.remote import RemoteEvents
+from outlive._features.promises.remote import RemotePromises
+from outlive._features.queues.remote import RemoteQueues
+from outlive._features.schedules.remote import RemoteSchedules
+from outlive._features.security.remote import RemoteAudit, RemoteKeys
 from outlive._journal.plain import plain_json
 from outlive._model import given, known_run_id
 from outlive._model.retention import KEEP_SECONDS_MIN
@@ -38,18 +45,8 @@ from outlive.remote.batch import RemoteBatch, RemoteBatches
 from outlive.remote.connection import Connection
 from outlive.remote.flows import RemoteFlows
 from outlive.remote.following import Message
-from outlive.remote.operating import (
-    RemoteAudit,
-    RemoteBulk,
-    RemoteEvents,
-    RemoteKeys,
-    RemoteQueues,
-    RemoteSchedules,
-    RemoteWorkers,
-    RemoteWorkflows,
-)
 from outlive.remote.run import WAIT_SECONDS, RemoteRun
-from outlive.remote.talking import RemoteApprovals, RemoteAsks, RemoteDeadLetters, RemotePromises, answered
+from outlive.remote.talking import RemoteAsks, RemoteDeadLetters, answered
 from outlive.remote.tasks import RemoteTasks
 from outlive.remote.values import (
     attributed,
@@ -63,6 +60,7 @@ from outlive.remote.values import (
     start_fields,
     start_of,
 )
+from outlive.remote.workers import RemoteWorkers, RemoteWorkflows
 
 R = TypeVar("R")
 T = TypeVar("T")

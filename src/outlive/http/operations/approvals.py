@@ -6,8 +6,8 @@ from msgspec import Struct
 
 import outlive.errors as e
 from outlive._values.approval import ApprovalRequest
+from outlive.http.asked import narrowed
 from outlive.http.operation import Call, operation
-from outlive.http.operations.runs import narrowed
 from outlive.http.wire.page import Limit, Name
 from outlive.http.wire.runs import RunsQuery
 

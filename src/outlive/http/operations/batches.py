@@ -15,8 +15,8 @@ from outlive._values.run import Status
 from outlive.client.placing import wanted_place
 from outlive.errors.program import UnknownWorkflowError
 from outlive.errors.run import RunNotRetriableError
+from outlive.http.asked import PAGE_BYTES_MAX, check_id, check_workflow, made_id, narrowed_tags, why_of
 from outlive.http.operation import EVENT_STREAM, Call, Content, operation
-from outlive.http.operations.runs import PAGE_BYTES_MAX, check_id, check_workflow, made_id, narrowed_tags, why_of
 from outlive.http.sse import ITEMS, BatchEnd, follow_items, read_cursor
 from outlive.http.wire.page import Instant, Json, Limit, Name, RunId, Seq, tags_of
 from outlive.http.wire.runs import Started, StreamQuery

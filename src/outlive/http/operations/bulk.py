@@ -23,8 +23,8 @@ from outlive.client.bulk import side_by_side
 from outlive.client.bulk_operations import BulkProgress
 from outlive.client.request_plans import RUNS_MAX, PlannedRun
 from outlive.errors.known import ERRORS
+from outlive.http.asked import made_id, narrowed_tags
 from outlive.http.operation import Call, operation
-from outlive.http.operations.runs import made_id, narrowed_tags
 from outlive.http.wire.bulk import (
     Bulk,
     BulkChoice,

@@ -7,8 +7,8 @@ from msgspec import Struct, structs
 import outlive.errors as e
 from outlive._model.trigger import Sent, StartedRun, TriggerInfo
 from outlive._values.sink import Sink
+from outlive.http.asked import made_id
 from outlive.http.operation import Call, operation
-from outlive.http.operations.runs import made_id
 from outlive.http.wire.page import Done, Json, Name
 
 

@@ -18,8 +18,8 @@ from outlive._features.flows.outside import settings
 from outlive._features.flows.outside.addresses import fixed_vars
 from outlive._values.flow import Flow, FlowRevision
 from outlive.errors.flow import FlowDamagedError, FlowDisabledError, FlowInUseError, FlowNotFoundError, StaleFlowError
+from outlive.http.asked import check_id, made_id
 from outlive.http.operation import Call, operation
-from outlive.http.operations.runs import check_id, made_id
 from outlive.http.principal import LOCAL
 from outlive.http.wire.page import Done, Json, Name
 from outlive.http.wire.runs import Attributed, Started

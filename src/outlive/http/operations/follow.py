@@ -8,9 +8,9 @@ import outlive.errors as e
 from outlive._values.event import Event
 from outlive._values.run import Run
 from outlive.client.streams import checked_place
+from outlive.http.asked import narrowed
 from outlive.http.live import GoneRun, ListedRuns, in_whole_minutes, read_known
 from outlive.http.operation import EVENT_STREAM, Call, Content, operation
-from outlive.http.operations.runs import narrowed
 from outlive.http.sse import Cursor, StreamEnd, StreamItemView, follow_run, follow_stream, read_cursor
 from outlive.http.wire.runs import FollowQuery, RunsFollowQuery, StreamQuery
 

@@ -11,9 +11,9 @@ import outlive.errors as e
 from outlive._features.flows.document.problems import FlowError, Problem, dotted
 from outlive.client.graphs import MachineGraph, check_text, graph_of_document
 from outlive.errors.program import UnknownWorkflowError
+from outlive.http.asked import check_workflow
 from outlive.http.operation import Call, operation
 from outlive.http.operations.flows import MISSING, DocumentText, FlowQuery, input_of, unlisted
-from outlive.http.operations.runs import check_workflow
 from outlive.http.wire.graphs import GraphView, graph_view
 from outlive.http.wire.page import Name
 

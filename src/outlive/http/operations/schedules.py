@@ -12,8 +12,8 @@ from outlive._model.schedule import Overlap, Schedule
 from outlive._values.schedule import ScheduleInfo
 from outlive.errors.program import UnknownWorkflowError
 from outlive.errors.run import ScheduleNotFoundError, ScheduleOverlapError, ScheduleTrippedError
+from outlive.http.asked import made_id
 from outlive.http.operation import Call, operation
-from outlive.http.operations.runs import made_id
 from outlive.http.problem import Problem
 from outlive.http.wire.page import Done, Instant, Json, Limit, Name, RunId, Span, seconds_of
 from outlive.http.wire.runs import Attributed, Started

@@ -26,8 +26,8 @@ from outlive.errors.run import (
     RunNotRetriableError,
     SignalTypeError,
 )
+from outlive.http.asked import check_id, made_id, why_of
 from outlive.http.operation import Call, operation
-from outlive.http.operations.runs import check_id, made_id, why_of
 from outlive.http.problem import Problem
 from outlive.http.wire.page import Done, WaitQuery, seconds_of
 from outlive.http.wire.runs import (

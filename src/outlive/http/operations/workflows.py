@@ -6,8 +6,8 @@ from msgspec import Struct
 
 from outlive._values.workflow import WorkflowInfo
 from outlive.errors.program import UnknownWorkflowError
+from outlive.http.asked import check_workflow
 from outlive.http.operation import Call, operation
-from outlive.http.operations.runs import check_workflow
 from outlive.http.wire.page import Done, Name
 from outlive.http.wire.runs import Attributed
 

@@ -1,0 +1,97 @@
+"""Requests that name runs, workflows or ids, and how keys narrow them: the same for operations of all features."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TypeVar
+
+from msgspec import structs
+
+import outlive.errors as e
+from outlive.errors.program import UnknownWorkflowError
+from outlive.http.operation import Call
+from outlive.http.principal import bounds_shown
+from outlive.http.problem import Problem
+from outlive.http.wire.page import tags_of
+from outlive.http.wire.runs import RunsQuery as Query
+
+PAGE_BYTES_MAX = 4 * 1024 * 1024
+"""A page has no more bytes of payloads than this, unless it is one event, or one item of a batch."""
+
+
+async def why_of(call: Call, run_id: str) -> str:
+    """The wait of a run, without runs that the principal may not know of."""
+    return await call.view.why(run_id, bounds=call.principal.bounds)
+
+
+def check_workflow(call: Call, workflow: str) -> None:
+    """See that a principal may use a workflow; one that it may not know of is not there.
+
+    Raises:
+        Problem: it may not.
+    """
+    if not call.principal.may_see(workflow):
+        raise UnknownWorkflowError(workflow, None, [], [])
+
+
+async def check_id(call: Call, run_id: str | None) -> None:
+    """See that a principal that is bound takes no id from a run that it may not see: it could replace that one.
+
+    Raises:
+        RunExistsError: there is such a run.
+    """
+    bounds = call.principal.bounds
+    if run_id is None or bounds.is_open:
+        return
+    try:
+        run = await call.view.row(run_id)
+    except e.RunNotFoundError:
+        return
+    if not bounds.allow(run):
+        raise e.RunExistsError(run_id, "it is none of yours", "use another id")
+
+
+Q = TypeVar("Q", bound=Query)
+
+
+def narrowed(call: Call, query: Q) -> Q:
+    """The query of a principal, as far as it may see the answer: a bound one sees roots within its bounds only.
+
+    A child is in the tree of another run, which may be one that the principal may not see, whatever tags the child has.
+
+    Raises:
+        Problem: it asks for runs of other workflows or with other tags, or does not say of which workflow.
+    """
+    asked, own = call.principal, call.principal.workflows
+    if asked.bounds.is_open:
+        return query
+    if own is not None and query.workflow not in own:
+        wanted = f"Give the parameter workflow: one of {', '.join(sorted(own)) or 'none'}."
+        raise Problem(403, "Forbidden", f"{asked.name} may see some workflows only", wanted)
+    tags = narrowed_tags(call, tags_of(query.tag)) or {}
+    return structs.replace(query, roots_only=True, tag=[f"{name}={value}" for name, value in tags.items()])
+
+
+def narrowed_tags(call: Call, tags: dict[str, str] | None) -> dict[str, str] | None:
+    """The tags that a principal looks for, with those of its own.
+
+    Raises:
+        Problem: it looks for runs with another value.
+    """
+    own, wanted = call.principal.tags, tags or {}
+    if any(wanted.get(name, value) != value for name, value in own.items()):
+        detail = f"{call.principal.name} may see {bounds_shown(call.principal)} only"
+        raise Problem(403, "Forbidden", detail, "Leave the tag out: it is added to what you look for.")
+    return wanted | own or None
+
+
+def made_id(call: Call, kind: str, *parts: str) -> str | None:
+    """An id made of the header `Idempotency-Key`: the same for the same request of the same principal.
+
+    Args:
+        parts: what the request is for, as far as its path does not say so.
+    """
+    if not call.request:
+        return None
+    whole = "\0".join([call.request, *parts])
+    return f"{kind}-{hashlib.sha256(whole.encode()).hexdigest()[:32]}"

@@ -1,0 +1,33 @@
+"""`engine.workers` and `engine.workflows` through a server."""
+
+from __future__ import annotations
+
+import builtins
+
+from outlive._values.worker import Worker
+from outlive._values.workflow import WorkflowInfo
+from outlive.remote.connection import Connection
+
+
+class RemoteWorkers:
+    """`engine.workers`."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    async def list(self) -> builtins.list[Worker]:
+        """See `Workers`."""
+        items: builtins.list[Worker] = (await self._connection.operate("workers.list")).items
+        return items
+
+
+class RemoteWorkflows:
+    """`engine.workflows.list`."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    async def list(self) -> builtins.list[WorkflowInfo]:
+        """See `Workflows.list`."""
+        items: builtins.list[WorkflowInfo] = (await self._connection.operate("workflows.list")).items
+        return items
