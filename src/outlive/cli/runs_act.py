@@ -381,7 +381,10 @@ def operations(*, operation_id: str | None, url: str, as_json: bool) -> None:
 )
 @click.option("--result", metavar="JSON", help="What the step is to have returned; else it raises StepSkippedError.")
 def skip(choice: Choice, *, call: str | None, result: str | None) -> None:
-    """Let parked runs go on without the step that they cannot get past."""
+    """Let parked runs go on without the step that they cannot get past.
+
+    By filters, this command does it, and not a worker: if it is killed, the runs that are left stay as they are.
+    """
     given = {} if result is None else {"result": json_of("--result", result)}
     verb: Callable[[Engine, str], Awaitable[Any]] = lambda engine, run_id: engine.skip_step(run_id, call, **given)  # noqa: E731
     act_on(choice, Act(verb, "resumed without the step", ("parked",)))
@@ -407,7 +410,8 @@ def fork(
 ) -> None:
     """Start a new run with the history of another one up to some point, edited. The other run stays as it is.
 
-    A live worker that has the workflow does it, and the command waits for it. The id of the new run is printed.
+    A live worker that has the workflow does it, and the command waits for it. The id of the new run is printed. By
+    filters, this command asks for each fork: if it is killed, the runs that are left are not forked.
     """
     if new_id is not None and len(choice.run_ids) != 1:
         raise Mistake("--id is for the fork of one run: name that run")

@@ -502,6 +502,8 @@ class AnyEngine(RunVerbs, Protocol):
             filters: instead of an id, which runs, as `list` takes them: the oldest first, at most `limit` (100) of
                 them; with `dry_run=True` nothing is done. The answer has one outcome for each: its `id`, the `status`
                 that it had, whether it is `done`, and else the `error`; one that refuses does not stop the others.
+                This process does it, and a kill leaves the others as they are; `engine.bulk.start` is one durable
+                operation.
 
         Raises:
             RunNotFoundError. RunNotRetriableError: it has not ended or has succeeded, its saga was rolled back, no step
