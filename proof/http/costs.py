@@ -2,7 +2,8 @@
 
 Every operation gets bodies that are cheap to send and could be dear to read: deep nesting, many brackets, many names
 that are not known, long lists and texts, as the whole body and in each of its fields; where a document is read, the
-documents of `hostile_documents`; where parameters are read, long ones. A server of its own, in a process of its own,
+documents of `hostile_documents`; where parameters are read, long ones; where runs are found by filters, filters that
+many runs of a filled store pass, each, and no run passes all. A server of its own, in a process of its own,
 answers them one after the other, and the time that its process has used is read before and after each. That time does
 not depend on what else the machine does, so there is a bound for it: some time for any request, and some for a byte.
 """
@@ -15,8 +16,9 @@ import http.client
 import sys
 import time
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 import msgspec
 
@@ -40,6 +42,19 @@ ANY_SECONDS, BYTE_SECONDS = 0.15, 2e-6
 DOCUMENT_SECONDS, DOCUMENT_BYTE_SECONDS = 0.5, 15e-6
 """The same where a document is checked: its values may be held against its schemas, and it becomes a graph."""
 ANSWER_SECONDS = 60.0
+RUNS = 10_000
+"""How many runs are in the store. What a request costs for each of them shows."""
+STARTED_AT_ONCE = 200
+TENANTS = ("acme", "other")
+COMMON: dict[str, Any] = {
+    "id_prefix": f"cost-{TENANTS[1]}-",
+    "roots_only": True,
+    "status": ["pending"],
+    "tag": f"tenant={TENANTS[0]}",
+    "tags": {"tenant": TENANTS[0]},
+    "workflow": "proof_order",
+}
+"""Filters by their names; half of the runs or all of them pass each. No run has this tag and this prefix."""
 SHOWN = 10
 HOOK = "/costs"
 _FLOW = program.FLOW.replace("proof_flow", "proof_costs").replace("triggers:", f"triggers:\n  - webhook: {HOOK}")
@@ -121,12 +136,34 @@ class Cost(msgspec.Struct):
         return f"{self.operation}: {self.kind}: {self.status}, {self.size:,} bytes cost {cost}"
 
 
+def searches_for(operation: Operation) -> Iterator[Request]:
+    """Requests for which a store looks at many runs, and that find none."""
+    for struct, is_body in ((operation.query, False), (operation.body, True)):
+        names = set() if struct is None else {each.encode_name for each in msgspec.structs.fields(struct)}
+        if "id_prefix" not in names:
+            continue
+        common = {name: value for name, value in COMMON.items() if name in names}
+        for kind, filters in {
+            "filters that many runs pass, each": common,
+            "a prefix and a tag": {
+                name: value for name, value in common.items() if name in ("id_prefix", "tag", "tags")
+            },
+            "a look for damaged runs": {"status": ["damaged"], "id_prefix": "cost-"},
+        }.items():
+            if is_body:
+                yield Request(kind, msgspec.json.encode(filters))
+            else:
+                plain = {name: str(it).lower() if isinstance(it, bool) else it for name, it in filters.items()}
+                yield Request(kind, query=urlencode(plain, doseq=True))
+
+
 def requests_for(operation: Operation, body: Any, *, length: int) -> Iterator[Request]:
     """Hostile requests to an operation; `body` is one that it takes."""
     if operation.query is not None:
         for name in (each.encode_name for each in msgspec.structs.fields(operation.query)):
             yield Request(f"{name} is long", query=f"{name}={'9' * QUERY_LENGTH}")
             yield Request(f"{name} many times", query="&".join([f"{name}=a%3Db"] * (QUERY_LENGTH // len(name))))
+    yield from searches_for(operation)
     if operation.method == "GET":
         return
     for kind, make in (BROKEN | VALUES).items():
@@ -181,9 +218,23 @@ def measured(port: int, pid: int, name: str, method: str, path: str, request: Re
     return Cost(name, request.kind, request.size, status or 599, used, request.allowed_seconds)
 
 
-async def measure(url: str, names: list[str], *, length: int) -> list[Cost]:
+async def fill(url: str, runs: int) -> None:
+    """Start so many runs of two tenants, which stay as they are."""
+    async with Engine(url, worker=False) as engine:
+        for first in range(0, runs, STARTED_AT_ONCE):
+            numbers = range(first, min(first + STARTED_AT_ONCE, runs))
+            await asyncio.gather(*(_start(engine, TENANTS[number % 2], number) for number in numbers))
+
+
+async def _start(engine: Engine, tenant: str, number: int) -> None:
+    options: dict[str, Any] = {"tags": {"tenant": tenant}, "delay": timedelta(days=365)}
+    await engine.start(program.proof_order, number, id=f"cost-{tenant}-{number}", **options)
+
+
+async def measure(url: str, names: list[str], *, length: int, runs: int) -> list[Cost]:
     """Send hostile requests to operations, and to a webhook that asks for no token."""
     costs: list[Cost] = []
+    await fill(url, runs)
     async with Engine(url) as engine:
         await engine.flows.apply(_FLOW, by="proof")
         with server_of(url) as server:
@@ -206,10 +257,12 @@ async def measure(url: str, names: list[str], *, length: int) -> list[Cost]:
     return costs
 
 
-def prove(names: list[str] | None = None, *, length: int = LENGTH, store: str = "sqlite") -> list[Cost]:
+def prove(
+    names: list[str] | None = None, *, length: int = LENGTH, store: str = "sqlite", runs: int = RUNS
+) -> list[Cost]:
     """The costs of hostile requests to operations, all of them unless named."""
     with new_store(store) as url:
-        return asyncio.run(measure(url, names or sorted(OPERATIONS), length=length))
+        return asyncio.run(measure(url, names or sorted(OPERATIONS), length=length, runs=runs))
 
 
 def main() -> int:

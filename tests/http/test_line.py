@@ -55,8 +55,7 @@ async def test_the_work_of_one_sender_does_not_hold_up_that_of_others(line: Line
 
 
 async def test_senders_take_turns(line: Line) -> None:
-    """A sender that comes last waits for one work of each of the others, however much they have in the line. [S35
-    S51]"""
+    """A sender that comes last waits for one work of each other sender, however much they have. [S35 S51]"""
     done: list[str] = []
 
     async def note(sender: str) -> None:

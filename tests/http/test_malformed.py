@@ -36,6 +36,14 @@ def test_every_operation_gets_hostile_requests() -> None:
     assert set(documents.values()) == {0, len(KINDS)}
 
 
+def test_every_operation_with_filters_gets_dear_ones() -> None:
+    """Every operation that finds runs by filters gets filters that many runs pass and for which it finds none. [S35]"""
+    searched = {name for name, it in OPERATIONS.items() if list(costs.searches_for(it))}
+    bulk = {f"bulk.{verb}" for verb in ("cancel", "pause", "purge", "resume", "retry", "start", "start_purge")}
+
+    assert searched == bulk | {"approvals.list", "runs.count", "runs.follow_list", "runs.list"}
+
+
 def test_a_request_that_is_dear_for_its_size_is_a_finding() -> None:
     """Or one that is not answered. [S35]"""
     cost = costs.Cost("flows.check", "a document with maps", 1_000, 200, 0.5, 1.0)
@@ -48,7 +56,8 @@ def test_a_request_that_is_dear_for_its_size_is_a_finding() -> None:
 
 def test_hostile_requests_cost_a_server_little() -> None:
     """A sample of what `make malformed` measures: the time that the process of a server has used. [S35]"""
-    found = costs.prove(["approvals.use_link", "flows.check"], length=2_000)
+    found = costs.prove(["approvals.use_link", "flows.check", "runs.list"], length=2_000, runs=500)
 
     assert [] == [str(each) for each in found if not each.is_fit]
     assert len(found) > 100
+    assert {200} == {each.status for each in found if each.kind == "filters that many runs pass, each"}

@@ -221,3 +221,18 @@ def test_deployments_give_processes_no_rights_that_they_do_not_need(file: str, l
     text = (ROOT / "deploy" / file).read_text("utf-8")
 
     assert [] == [line for line in lines if line not in text]
+
+
+def test_attacks_on_the_api_run_every_week() -> None:
+    """The proofs of the HTTP API that take too long for each commit run on both stores. [S41]"""
+    (path,) = [each for each in WORKFLOWS if each.name == "test.yml"]
+    workflow = yaml.safe_load(path.read_text("utf-8"))
+    job = workflow["jobs"]["attacks"]
+    commands = [step["run"].split()[:3] for step in job["steps"] if "run" in step]
+
+    assert "schedule" in workflow[True]  # YAML reads `on` as true.
+    assert (job["if"], job["strategy"]["matrix"]) == (
+        "github.event_name == 'schedule'",
+        {"store": ["sqlite", "postgres"]},
+    )
+    assert commands == [["make", proof, "STORE=${{"] for proof in ("schema", "verbs", "malformed")]
