@@ -175,6 +175,8 @@ DOORS: list[Door] = [
     by_a_fork,
 ]
 OF_LIBRARY = (as_a_flow, as_an_older_flow)
+ONE_OF_EACH_KIND: list[Door] = [by_name, as_a_flow, by_a_signal, by_a_fork]
+"""A start by name, a start of the library, a message that creates its run, and a fork: each writes in its own way."""
 INPUT_ONLY: list[Door] = [by_a_batch, by_an_event, by_a_webhook]
 ARGUMENTS = {
     "runs.start": {"arguments"},
@@ -220,10 +222,21 @@ def may_start(who: str, door: Door) -> bool:
 
 
 @pytest.fixture
-async def engine(tmp_path: Path) -> AsyncIterator[TestEngine]:
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The address of a store: a file, unless the test says otherwise."""
+    if getattr(request, "param", "sqlite") == "postgres":
+        return str(request.getfixturevalue("postgres_url"))
+    return f"sqlite:{tmp_path / 'runs.db'}"
+
+
+ON_BOTH_STORES = pytest.mark.parametrize("url", ["sqlite", "postgres"], indirect=True)
+
+
+@pytest.fixture
+async def engine(url: str) -> AsyncIterator[TestEngine]:
     """A worker, and a flow in its library that has run once."""
     PAID.clear()
-    async with TestEngine(f"sqlite:{tmp_path / 'runs.db'}") as engine:
+    async with TestEngine(url) as engine:
         await engine.flows.apply(PLAIN)
         await engine.flows.apply(PLAIN + "description: the newer one\n")
         await engine.settle()
@@ -286,15 +299,20 @@ def test_keys_of_every_scope_are_looked_at() -> None:
 
 
 @pytest.fixture
-async def server(engine: TestEngine, tmp_path: Path) -> AsyncIterator[outlive.Engine]:
+async def server(engine: TestEngine, url: str) -> AsyncIterator[outlive.Engine]:
     """A process that has the store of the worker, and none of its code."""
     await Describer(store_of(engine), registry_of(HELLO)).describe()
-    async with outlive.Engine(f"sqlite:{tmp_path / 'runs.db'}", worker=False, registry=Registry()) as server:
+    async with outlive.Engine(url, worker=False, registry=Registry()) as server:
         yield server
 
 
 @pytest.mark.parametrize("has_code", [True, False], ids=["worker", "server"])
-@pytest.mark.parametrize("door", DOORS, ids=lambda door: door.__name__)
+@pytest.mark.parametrize(
+    ("door", "url"),
+    [(door, "sqlite") for door in DOORS] + [(door, "postgres") for door in ONE_OF_EACH_KIND],
+    ids=lambda it: it if isinstance(it, str) else it.__name__,
+    indirect=["url"],
+)
 async def test_a_start_changes_policies_only(
     engine: TestEngine, server: outlive.Engine, door: Door, *, has_code: bool
 ) -> None:
@@ -316,6 +334,7 @@ async def test_a_start_changes_policies_only(
                 assert (await served["admin"].get(f"{API}/runs/{id}")).status == 404, (who, field)
 
 
+@ON_BOTH_STORES
 async def test_data_of_rows_and_events_changes_no_step(engine: TestEngine) -> None:
     """They are the input of a flow, whatever their fields are called. [S33]"""
     caller = (await callers(engine, Api(engine, auth="keys")))["operator"]
@@ -327,7 +346,11 @@ async def test_data_of_rows_and_events_changes_no_step(engine: TestEngine) -> No
     assert len(PAID) == 1 + len(answers)
 
 
-@pytest.mark.parametrize("field", sorted(PATCHES.keys() - POLICIES))
+@pytest.mark.parametrize(
+    ("field", "url"),
+    [*((field, "sqlite") for field in sorted(PATCHES.keys() - POLICIES)), ("with", "postgres")],
+    indirect=["url"],
+)
 async def test_a_schedule_gives_policies_only(engine: TestEngine, field: str) -> None:
     """When it ticks there is no principal to ask. [S33]"""
     served = await callers(engine, Api(engine, auth="keys"))
@@ -377,6 +400,7 @@ async def test_input_that_a_flow_passes_on_changes_no_step_of_another(engine: Te
     assert PAID == [1, 1, 1]
 
 
+@ON_BOTH_STORES
 async def test_a_run_that_got_more_than_it_may_fails_where_it_begins(engine: TestEngine) -> None:
     """Arguments that came past every check do nothing: the run looks again, and needs a mark that no caller can give.
     [S33]"""
