@@ -36,8 +36,8 @@ SEARCHING = {
     *("bulk.retry", "overview.get", "runs.count", "runs.list", "runs.list_stuck"),
 }
 """Operations that look for runs by filters."""
-SHARED = {"health.metrics"}
-"""All callers share the answer, which is made anew after some seconds."""
+SHARED = {"health.metrics", "overview.get"}
+"""All callers share the figures of these, which are made anew after some seconds."""
 
 
 @outlive.workflow
@@ -256,4 +256,5 @@ async def test_every_operation_that_searches_takes_its_turn(monkeypatch: pytest.
             if it.media != EVENT_STREAM and not it.names:
                 await api.send(it.method, it.path, body_of(it))
 
-    assert (SEARCHING, SHARED) == (found[True], found[False])
+    assert SEARCHING == found[True]
+    assert SHARED >= found[False]
