@@ -10,6 +10,7 @@ import ssl
 from ipaddress import ip_network
 from pathlib import Path
 
+import h11
 import pytest
 
 from outlive._features.flows.outside.allowed_hosts import parse_url
@@ -44,7 +45,7 @@ class Names:
 async def test_a_request_and_its_answer() -> None:
     """Method, path, headers and body arrive; status, headers and body come back."""
     async with serving(lambda _: answer(201, b"made", X_Kind="a")) as web:
-        request = Request(url=web.url("/things?a=1"), method="POST", headers={"X-Own": "b"}, body=b"data")
+        request = Request(url=web.url("/things?a=1"), method="POST", headers={"X-Own": "b "}, body=b"data")
         got = await Fetcher(LOCAL).fetch(request)
 
     (asked,) = web.asked
@@ -209,18 +210,24 @@ async def test_bodies(raw: bytes, body: bytes) -> None:
         ),
         (answer(200, b"x", Content_Encoding="gzip"), AnswerError, "is no gzip"),
         (answer(200, b"x", Content_Encoding="br"), AnswerError, "encoded as 'br'"),
-        (b"SSH-2.0-OpenSSH\r\n\r\n", AnswerError, "is no HTTP/1.1"),
-        (b"HTTP/1.1 200 OK\r\n folded: x\r\n\r\n", AnswerError, "a header that is none"),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\nokay", AnswerError, "has the length"),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n", AnswerError, "has the length '-1'"),
-        (CHUNKED + b"zz\r\n", AnswerError, "a chunk without a size"),
-        (CHUNKED + b"2\r\nabcd\r\n", AnswerError, "longer than it says"),
-        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n", AnswerError, "transferred as"),
-        (b"HTTP/1.1 101 Switch\r\n\r\n", AnswerError, "changes the protocol"),
+        (b"SSH-2.0-OpenSSH\r\n\r\n", AnswerError, "is not HTTP/1.1: illegal status line"),
+        (b"HTTP/1.1 200 OK\r\n folded: x\r\n\r\n", AnswerError, "is not HTTP/1.1: continuation line"),
+        (b"HTTP/1.1 200 OK\r\nno header\r\n\r\n", AnswerError, "is not HTTP/1.1: illegal header line"),
+        (b"HTTP/2.0 200 OK\r\n\r\n", AnswerError, "is not HTTP/1.1"),
+        (b"HTTP/1.1 099 OK\r\n\r\n", AnswerError, "is not HTTP/1.1"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\nokay", AnswerError, "conflicting"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n", AnswerError, "bad Content-Length"),
+        (CHUNKED + b"zz\r\n", AnswerError, "illegal chunk header"),
+        (CHUNKED + b"2\r\nabcd\r\n", AnswerError, "malformed chunk footer"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n", AnswerError, "Only Transfer-Encoding"),
+        (b"HTTP/1.1 101 Switch\r\n\r\n", AnswerError, "is not HTTP/1.1: .*SWITCH_UPGRADE"),
         (b"HTTP/1.1 100 Continue\r\n\r\n" * 9, AnswerError, "not the last one"),
         (b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 300 + b"\r\n", AnswerError, "more than 200 headers"),
-        (b"HTTP/1.1 200 OK\r\nX: " + b"y" * 70_000 + b"\r\n\r\n", AnswerError, "a head of more than"),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nab", UnreachableError, "broke off: 3 bytes are missing"),
+        (b"HTTP/1.1 200 OK\r\nX: " + b"y" * 70_000 + b"\r\n\r\n", AnswerError, "of more than 65536 bytes"),
+        (b"HTTP/1.1 200 OK\r\nX: " + b"y" * 70_000, AnswerError, "a head or a line of more"),
+        (CHUNKED + b"1;" + b"y" * 140_000, AnswerError, "a head or a line of more"),
+        (CHUNKED + b"0\r\n" + b"X: y\r\n" * 30_000, AnswerError, "a head or a line of more"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nab", UnreachableError, "it ended before the answer"),
         (CHUNKED + b"5\r\nab", UnreachableError, "broke off"),
         (b"HTTP/1.1 200 OK\r\n", UnreachableError, "broke off"),
         (b"", UnreachableError, "broke off"),
@@ -242,10 +249,18 @@ async def test_no_bytes_confuse_the_reader_of_answers() -> None:
         reader.feed_data(data)
         reader.feed_eof()
         try:
-            found = await read_answer(reader, origin="it", method="GET", bytes_max=10)
+            found = await read_answer(reader, asked(), origin="it", bytes_max=10)
         except (AnswerError, EOFError):
             continue
         assert len(found.body) <= 10, data
+
+
+def asked() -> h11.Connection:
+    """A connection on which a request has been sent."""
+    connection = h11.Connection(h11.CLIENT)
+    connection.send(h11.Request(method="GET", target="/", headers=[("Host", "it")]))
+    connection.send(h11.EndOfMessage())
+    return connection
 
 
 PARTS = [

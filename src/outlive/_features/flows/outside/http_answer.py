@@ -1,7 +1,7 @@
 """The answer of an HTTP/1.1 server, read from a stream of bytes within bounds.
 
-Of the protocol this is what a client needs that asks once for each connection: the head, and a body that ends with its
-length, with its last chunk or with the connection. What a server may not send is refused and not guessed at.
+h11 reads the protocol: the head, and a body that ends with its length, with its last chunk or with the connection. The
+bounds are ours: of the head, of the answers before the real one, of the body as it was sent and of the body unpacked.
 """
 
 from __future__ import annotations
@@ -9,8 +9,10 @@ from __future__ import annotations
 import asyncio
 import re
 import zlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+
+import h11
 
 from outlive.errors.outside import AnswerError
 
@@ -20,10 +22,9 @@ INTERIM_MAX = 8
 """Answers of the kind 1xx before the real one."""
 READ_BYTES = 64 * 1024
 
-_STATUS = re.compile(rb"HTTP/1\.[01] ([1-9][0-9]{2})(?: [\t -~\x80-\xff]*)?")
-_HEADER = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([\t -~\x80-\xff]*)")
-_LENGTH = re.compile(r"[0-9]{1,15}")
-_CHUNK = re.compile(rb"([0-9A-Fa-f]{1,12})[ \t]*(?:;[^\r\n]*)?\r\n")
+_VERSIONS = (b"1.0", b"1.1")
+_TOO_LONG = 431
+"""The status by which h11 says that a head, or a line between two parts of a body, is longer than it may be."""
 _WINDOW_BITS = {"gzip": 31, "x-gzip": 31, "deflate": 15}
 
 
@@ -54,121 +55,88 @@ class Answer:
 
 async def read_answer(
     reader: asyncio.StreamReader,
+    connection: h11.Connection,
     *,
     origin: str,
-    method: str,
     bytes_max: int,
     is_complete: Callable[[bytes], bool] | None = None,
 ) -> Answer:
     """Read one answer.
 
     Args:
+        connection: knows the request, on which it depends whether the answer has a body.
         is_complete: asked with the body so far; when it says True the rest is not waited for.
 
     Raises:
         AnswerError: it is not one, or larger than allowed.
         EOFError: the connection ended in the middle of it.
     """
-    for _ in range(INTERIM_MAX):
-        status, headers = await _read_head(reader, origin)
-        if status >= 200:
-            break
-        if status == 101:
-            raise AnswerError(origin, "changes the protocol, which was not asked for")
-    else:
-        raise AnswerError(origin, f"is more than {INTERIM_MAX} times not the last one (1xx)")
-    if method == "HEAD" or status in (204, 304):
-        return Answer(status=status, headers=headers, body=b"")
+    head = await _read_head(reader, connection, origin)
+    headers = _joined(head.headers)
+    length = int(headers.get("content-length", 0))
     body = bytearray()
-    async for part in _parts(reader, origin, headers, bytes_max):
-        body += part
-        if len(body) > bytes_max:
+    while isinstance(event := await _next_event(reader, connection, origin), h11.Data):
+        body += event.data
+        if max(len(body), length) > bytes_max:
             raise _too_large(origin, bytes_max)
         if is_complete is not None and is_complete(bytes(body)):
             break
-    return Answer(status=status, headers=headers, body=_decoded(bytes(body), headers, origin, bytes_max))
+    return Answer(status=head.status_code, headers=headers, body=_decoded(bytes(body), headers, origin, bytes_max))
 
 
-async def _read_head(reader: asyncio.StreamReader, origin: str) -> tuple[int, dict[str, str]]:
-    try:
-        head = await reader.readuntil(b"\r\n\r\n")
-    except asyncio.LimitOverrunError:
-        raise AnswerError(origin, f"has a head of more than {HEAD_BYTES_MAX} bytes") from None
-    first, *lines = head[:-4].split(b"\r\n")
-    match = _STATUS.fullmatch(first)
-    if match is None:
-        raise AnswerError(origin, f"is no HTTP/1.1: it begins with {first[:40]!r}")
-    if len(lines) > HEADERS_MAX:
-        raise AnswerError(origin, f"has more than {HEADERS_MAX} headers")
-    headers: dict[str, str] = {}
-    for line in lines:
-        found = _HEADER.fullmatch(line)
-        if found is None:
-            raise AnswerError(origin, f"has a header that is none: {line[:40]!r}")
-        name, value = found[1].decode("ascii").lower(), found[2].decode("latin-1").strip()
-        if name in headers:
-            value = f"{headers[name]}{chr(10) if name == 'set-cookie' else ', '}{value}"
-        headers[name] = value
-    return int(match[1]), headers
-
-
-async def _parts(
-    reader: asyncio.StreamReader, origin: str, headers: dict[str, str], bytes_max: int
-) -> AsyncIterator[bytes]:
-    coding = headers.get("transfer-encoding")
-    if coding is not None:
-        if coding.lower() != "chunked":
-            raise AnswerError(origin, f"is transferred as {coding[:40]!r}, which was not asked for")
-        async for part in _chunks(reader, origin, bytes_max):
-            yield part
-    elif (length := headers.get("content-length")) is not None:
-        # One length, given twice, is accepted. Two lengths are an attempt to hide an answer in an answer.
-        lengths = set(length.split(", "))
-        if len(lengths) != 1 or not _LENGTH.fullmatch(length := lengths.pop()):
-            raise AnswerError(origin, f"has the length {length[:40]!r}")
-        left = int(length)
-        if left > bytes_max:
-            raise _too_large(origin, bytes_max)
-        while left:
-            part = await reader.read(min(left, READ_BYTES))
-            if not part:
-                raise EOFError(f"{left} bytes are missing")
-            left -= len(part)
-            yield part
-    else:
-        while part := await reader.read(READ_BYTES):
-            yield part
-
-
-async def _chunks(reader: asyncio.StreamReader, origin: str, bytes_max: int) -> AsyncIterator[bytes]:
-    while True:
-        match = _CHUNK.fullmatch(await _line(reader, origin))
-        if match is None:
-            raise AnswerError(origin, "has a chunk without a size")
-        left = int(match[1], 16)
-        if not left:
+async def _read_head(reader: asyncio.StreamReader, connection: h11.Connection, origin: str) -> h11.Response:
+    for _ in range(INTERIM_MAX + 1):
+        event = await _next_event(reader, connection, origin)
+        if isinstance(event, h11.InformationalResponse):
+            continue
+        if not isinstance(event, h11.Response) or event.http_version not in _VERSIONS:
             break
-        if left > bytes_max:
-            raise _too_large(origin, bytes_max)
-        while left:
-            part = await reader.read(min(left, READ_BYTES))
-            if not part:
-                raise EOFError(f"{left} bytes of a chunk are missing")
-            left -= len(part)
-            yield part
-        if await reader.readexactly(2) != b"\r\n":
-            raise AnswerError(origin, "has a chunk that is longer than it says")
-    for _ in range(HEADERS_MAX):  # Headers after the body mean nothing to a flow.
-        if await _line(reader, origin) == b"\r\n":
-            return
-    raise AnswerError(origin, f"has more than {HEADERS_MAX} headers after its body")
+        if len(event.headers) > HEADERS_MAX:
+            raise AnswerError(origin, f"has more than {HEADERS_MAX} headers")
+        if sum(len(name) + len(value) + 4 for name, value in event.headers) > HEAD_BYTES_MAX:
+            raise _long_head(origin)
+        return event
+    else:
+        raise AnswerError(origin, f"is more than {INTERIM_MAX} times not the last one (1xx)")
+    raise AnswerError(origin, "is not HTTP/1.1")
 
 
-async def _line(reader: asyncio.StreamReader, origin: str) -> bytes:
-    try:
-        return await reader.readuntil(b"\r\n")
-    except asyncio.LimitOverrunError:
-        raise AnswerError(origin, "has a line that does not end") from None
+async def _next_event(reader: asyncio.StreamReader, connection: h11.Connection, origin: str) -> object:
+    """The next part of an answer.
+
+    Raises:
+        AnswerError: the server may not send that.
+        EOFError: the connection ended before the answer did.
+    """
+    has_ended = False
+    while True:
+        try:
+            event = connection.next_event()
+        except h11.RemoteProtocolError as error:
+            if has_ended:
+                raise EOFError("it ended before the answer did") from None
+            if error.error_status_hint == _TOO_LONG:
+                raise _long_head(origin) from None
+            raise AnswerError(origin, f"is not HTTP/1.1: {error}") from None
+        if event is not h11.NEED_DATA:
+            return event
+        data = await reader.read(READ_BYTES)
+        has_ended = not data
+        connection.receive_data(data)
+
+
+def _joined(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for raw_name, raw_value in headers:
+        name, value = raw_name.decode("ascii"), raw_value.decode("latin-1")
+        if name in found:
+            value = f"{found[name]}{chr(10) if name == 'set-cookie' else ', '}{value}"
+        found[name] = value
+    return found
+
+
+def _long_head(origin: str) -> AnswerError:
+    return AnswerError(origin, f"has a head or a line of more than {HEAD_BYTES_MAX} bytes")
 
 
 def _decoded(body: bytes, headers: dict[str, str], origin: str, bytes_max: int) -> bytes:

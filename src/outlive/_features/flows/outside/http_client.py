@@ -1,6 +1,6 @@
-"""HTTP requests of flows: bounded in time and size, and only to where `reach` allows.
+"""HTTP requests of flows: bounded in time and size, and only to where `allowed_hosts` allows.
 
-On the event loop and the standard library: a flow's step is one request, and what HTTP libraries add (pools, HTTP/2,
+On the event loop, with h11 for the protocol: a flow's step is one request, and what HTTP libraries add (pools, HTTP/2,
 proxies of the environment, sessions with cookies) it does not need. A name is resolved once for each hop, its addresses
 are checked, and one of those is connected to; the TLS certificate and the header Host are those of the name.
 """
@@ -15,6 +15,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 from urllib.parse import urljoin
+
+import h11
 
 from outlive._features.flows.outside.allowed_hosts import Reach, Target, parse_url
 from outlive._features.flows.outside.grants import Bounds, check_targets
@@ -124,13 +126,14 @@ class Fetcher:
         """One hop: one connection, one request, one answer."""
         check_targets(request.bounds, target)
         reader, writer = await self._connect(target, request.connect_seconds)
+        connection = h11.Connection(h11.CLIENT, max_incomplete_event_size=HEAD_BYTES_MAX)
         try:
-            writer.write(_head(request, target) + request.body)
+            writer.write(_sent(connection, request, target))
             await writer.drain()
             return await read_answer(
                 reader,
+                connection,
                 origin=target.origin,
-                method=request.method,
                 bytes_max=request.bytes_max,
                 is_complete=is_complete,
             )
@@ -194,7 +197,8 @@ def _check(request: Request) -> None:
             raise RequestError(f"the header {name!r}", "has a line break or another character that no header has")
 
 
-def _head(request: Request, target: Target) -> bytes:
+def _sent(connection: h11.Connection, request: Request, target: Target) -> bytes:
+    """The bytes of a request."""
     headers = {
         "Host": target.authority,
         "User-Agent": "outlive",
@@ -205,9 +209,11 @@ def _head(request: Request, target: Target) -> bytes:
     if request.body or request.method in ("POST", "PUT", "PATCH"):
         headers["Content-Length"] = str(len(request.body))
     own = {name.lower() for name in request.headers}
-    lines = [f"{name}: {value}" for name, value in headers.items() if name.lower() not in own]
-    lines += [f"{name}: {value}" for name, value in request.headers.items()]
-    return "\r\n".join([f"{request.method} {target.path} HTTP/1.1", *lines, "", ""]).encode("latin-1")
+    lines = [(name, value) for name, value in headers.items() if name.lower() not in own]
+    lines += [(name, value.strip(" \t")) for name, value in request.headers.items()]
+    encoded = [(name.encode("ascii"), value.encode("latin-1")) for name, value in lines]
+    head = h11.Request(method=request.method, target=target.path, headers=encoded)
+    return b"".join([connection.send(each) for each in (head, h11.Data(request.body), h11.EndOfMessage())])
 
 
 def _redirected(request: Request, status: int, here: Target, there: Target) -> Request:
