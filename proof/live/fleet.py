@@ -19,7 +19,7 @@ REST_SECONDS = 1.0
 """Before a process is started again that has ended by itself."""
 ASKED_CODES = (0, -15, 143)
 """How a process ends that was asked to: the simple servers outside do not listen to SIGTERM."""
-WORKING = ("--grace", "5", "--metrics-port", "0")
+WORKING = ("--grace-seconds", "5", "--metrics-port", "0")
 """How workers are started. On a free port of its own each of them says that it is alive."""
 WEB_HAS_NO_STORE = 3
 """uvicorn ends with it if its lifespan fails: then the store was away, which the log says."""

@@ -128,7 +128,7 @@ def test_a_program_that_cannot_be_run_is_one_line_and_exit_code_2(
         ([], "give --store URL, set OUTLIVE_STORE, or write store ="),
         (["--store", "mysql://x"], "no store has the scheme 'mysql'"),
         (["--store", "sqlite:x.db", "--lease", "zoo"], "zoo"),
-        (["--store", "sqlite:x.db", "--grace", "-1"], "--grace"),
+        (["--store", "sqlite:x.db", "--grace-seconds", "-1"], "--grace-seconds"),
         (["--store", "sqlite:x.db", "--lease-seconds", "0.1"], "--lease-seconds"),
     ],
 )
@@ -199,7 +199,7 @@ def test_the_worker_of_an_engine_of_the_program_can_be_named_and_timed(monkeypat
         "mine = outlive.Engine('sqlite:x.db', worker=options)",
     )
 
-    options = ["--name", "two", "--grace", "3", "--lease-seconds", "7", "--no-exit-when-stalled"]
+    options = ["--name", "two", "--grace-seconds", "3", "--lease-seconds", "7", "--no-exit-when-stalled"]
     assert [0, 0] == [worker(f"{app}:mine").exit_code, worker(f"{app}:mine", *options).exit_code]
     assert [("one", 1, 10, True), ("two", 3, 7, False)] == seen
 

@@ -130,7 +130,9 @@ async def test_a_shop_is_redeployed_and_rolled_back_with_orders_in_flight(
     shop = load(releases[1], monkeypatch)
 
     def deploy(number: int) -> Command:
-        worker = command("worker", releases[number], "--store", url, "--grace", "0", "--name", f"release-{number}")
+        worker = command(
+            "worker", releases[number], "--store", url, "--grace-seconds", "0", "--name", f"release-{number}"
+        )
         worker.ready()
         return worker
 

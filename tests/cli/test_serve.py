@@ -41,7 +41,7 @@ def test_a_server_waits_for_its_store(command: Begin, tmp_path: Path) -> None:
     assert json.load(urlopen(Request(f"{place}/runs?limit=1"), timeout=20))["items"] == []
 
 
-@pytest.mark.parametrize("options", [["--bind", "0.0.0.0"], ["--bind", "::"], ["--store", "memory:"]])
+@pytest.mark.parametrize("options", [["--host", "0.0.0.0"], ["--host", "::"], ["--store", "memory:"]])
 def test_a_server_that_others_could_use_without_a_key_is_refused(options: list[str]) -> None:
     """A server that other machines could use without a key is refused with exit code 2 before a store is opened.
     [S1]"""

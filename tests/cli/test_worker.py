@@ -40,7 +40,7 @@ async def test_a_worker_that_is_asked_to_stop_lets_its_step_end(
 ) -> None:
     """The step that runs ends and is in the journal; nobody runs it again, and the next worker goes on behind it."""
     await start(url)
-    first = command("worker", APP, "--store", url, "--grace", "60")
+    first = command("worker", APP, "--store", url, "--grace-seconds", "60")
     first.ready()
     ledger.hears("begin a-1")
     first.signal(number)
@@ -62,7 +62,7 @@ async def test_a_step_that_takes_longer_than_the_grace_goes_on_elsewhere(
 ) -> None:
     """The worker leaves with 0 when the grace is over, and another one has the run within a second."""
     await start(url)
-    first = command("worker", APP, "--store", url, "--grace", "0.3")
+    first = command("worker", APP, "--store", url, "--grace-seconds", "0.3")
     first.ready()
     ledger.hears("begin a-1")
     second = command("worker", APP, "--store", url)
@@ -82,7 +82,7 @@ async def test_a_second_signal_ends_the_worker_at_once(
 ) -> None:
     """It does not wait for its steps, says so with its exit code, and its neighbour goes on long before its lease."""
     await start(url)
-    first = command("worker", APP, "--store", url, "--grace", "600", "--lease-seconds", "600")
+    first = command("worker", APP, "--store", url, "--grace-seconds", "600", "--lease-seconds", "600")
     first.ready()
     ledger.hears("begin a-1")
     second = command("worker", APP, "--store", url)
@@ -168,9 +168,9 @@ async def test_a_run_that_stops_its_workers_cleanly_is_parked(
     async with outlive.Engine(url, worker=False) as client:
         bad = await client.start(shop.poison, id="bad")
         for _ in range(3):
-            worker = command("worker", APP, "--store", url, "--grace", "0")
+            worker = command("worker", APP, "--store", url, "--grace-seconds", "0")
             assert 0 == worker.ends(), worker.log
-        last = command("worker", APP, "--store", url, "--grace", "0")
+        last = command("worker", APP, "--store", url, "--grace-seconds", "0")
         with pytest.raises(outlive.errors.RunParkedError, match="3 workers were interrupted while they ran it"):
             await bad.result(timeout=20)
 
@@ -212,7 +212,7 @@ async def test_a_thread_that_never_ends_does_not_keep_the_process(url: str, comm
     """A worker stops and releases its run although a step has left a thread that never ends."""
     async with outlive.Engine(url, worker=False) as client:
         await client.start(shop.stick, id="s")
-        worker = command("worker", APP, "--store", url, "--grace", "0.1")
+        worker = command("worker", APP, "--store", url, "--grace-seconds", "0.1")
         worker.ready()
         ledger.hears("begin thread")
         worker.signal(signal.SIGTERM)
@@ -248,7 +248,7 @@ async def test_a_worker_whose_store_is_locked_stops_in_time(tmp_path: Path, comm
     """Another process keeps the file; the worker waits a little longer than its grace, and says what follows."""
     url = f"sqlite:{tmp_path / 'shop.db'}"
     await start(url)
-    worker = command("worker", APP, "--store", url, "--grace", "0.1")
+    worker = command("worker", APP, "--store", url, "--grace-seconds", "0.1")
     worker.ready()
     ledger.hears("begin a-1")
     lock = apsw.Connection(str(tmp_path / "shop.db"))

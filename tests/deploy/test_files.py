@@ -77,7 +77,7 @@ def grace_in(words: list[str]) -> float:
     """How long a worker lets steps finish."""
     command = main.get_command(click.Context(main), "worker")
     assert command is not None
-    given = command.make_context("worker", list(words[1:])).params["grace"]
+    given = command.make_context("worker", list(words[1:])).params["grace_seconds"]
     return GRACE_SECONDS if given is None else float(given)
 
 

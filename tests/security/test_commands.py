@@ -73,12 +73,12 @@ def test_an_invalid_span_of_a_key_is_a_mistake(url: str) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--bind", "0.0.0.0"), "can be reached from other machines"),
-        (("--bind", "::"), "let every caller need a key with --auth keys"),
-        (("--trust-header", "x-user", "--proxy", "10.0.0.5"), "give --auth keys (auth.mode"),
-        (("--proxy", "10.0.0.5"), "give --trust-header (auth.header) too"),
-        (("--auth", "keys", "--trust-header", "x-user"), "needs the addresses of the proxies"),
-        (("--auth", "keys", "--trust-header", "x-user", "--proxy", "proxy"), "is no address"),
+        (("--host", "0.0.0.0"), "can be reached from other machines"),
+        (("--host", "::"), "let every caller need a key with --auth keys"),
+        (("--auth-header", "x-user", "--auth-proxies", "10.0.0.5"), "give --auth keys (auth.mode"),
+        (("--auth-proxies", "10.0.0.5"), "give --auth-header (auth.header) too"),
+        (("--auth", "keys", "--auth-header", "x-user"), "needs the addresses of the proxies"),
+        (("--auth", "keys", "--auth-header", "x-user", "--auth-proxies", "proxy"), "is no address"),
         (("--auth", "open"), "Invalid value"),
     ],
 )
@@ -104,4 +104,4 @@ def test_a_server_names_all_that_does_not_go_together(
         "outlive.toml:2",
     ]
     # A mistake in [auth] may be what opens the server: whether it is open is said when that is corrected.
-    assert "can be reached" not in outlive_cli("serve", "--store", url, "--trust-header", "", code=2)
+    assert "can be reached" not in outlive_cli("serve", "--store", url, "--auth-header", "", code=2)

@@ -62,10 +62,10 @@ def dev(
         raise Mistake(str(error)) from error
     settings = settings_with(
         {
-            "store": ("--store", url),
-            "namespace": ("--namespace", namespace),
-            "server.port": ("--port", port),
-            "log.level": ("--log-level", log_level),
+            "store": url,
+            "namespace": namespace,
+            "server.port": port,
+            "log.level": log_level,
         }
     )
     options = settings.engine_options()

@@ -168,21 +168,24 @@ def tenant_url(url: str, namespace: str | None) -> str:
         raise Mistake(str(error)) from error
 
 
-def settings_with(flags: Mapping[str, tuple[str, Any]], *, check_server: ServerCheck | None = None) -> Settings:
-    """The configuration, with what flags say on top: by the name of the setting, the flag and its value, None if it was
-    not given.
+def settings_with(flags: Mapping[str, Any], *, check_server: ServerCheck | None = None) -> Settings:
+    """The configuration, with what flags say on top.
 
     Args:
+        flags: the values by the names of the settings, None for a flag that was not given. A list is a text with
+            commas, as in a variable.
         check_server: what checks the settings of a server together, where one is started.
 
     Raises:
         Mistake: there are mistakes in it; it names all.
     """
+    from outlive.config.setting import BY_NAME, TEXTS
     from outlive.config.settings import Given
     from outlive.engine.configured import read_configuration
     from outlive.errors import InvalidSettingsError
 
-    given = {name: Given(value, flag) for name, (flag, value) in flags.items() if value is not None}
+    said = {BY_NAME[name]: value for name, value in flags.items() if value is not None}
+    given = {it.name: Given(it.from_text(value) if it.kind == TEXTS else value, it.flag) for it, value in said.items()}
     try:
         return read_configuration(flags=given, check_server=check_server)
     except InvalidSettingsError as error:

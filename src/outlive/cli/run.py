@@ -97,7 +97,7 @@ def run(
         raise Mistake("--app is for flows; a workflow is run as APP:WORKFLOW")
     values = json_of("JSON", arguments or given) if arguments or given else None
     workflow = _workflow(app)
-    settings = settings_with({"store": ("--store", url), "namespace": ("--namespace", namespace)}).engine_options()
+    settings = settings_with({"store": url, "namespace": namespace}).engine_options()
     is_configured = url is None and "url" in settings
     if "url" not in settings:
         settings["url"] = store_beside(app)
@@ -120,7 +120,7 @@ def _store_of_flow(url: str | None, namespace: str | None) -> str | None:
     """Where a run of a flow is kept: what the flags or the configuration name; None if neither does."""
     from outlive.engine.namespace import in_namespace
 
-    settings = settings_with({"store": ("--store", url), "namespace": ("--namespace", namespace)})
+    settings = settings_with({"store": url, "namespace": namespace})
     return None if settings["store"] is None else in_namespace(settings["store"], settings["namespace"])
 
 

@@ -22,20 +22,18 @@ if TYPE_CHECKING:
 @click.command()
 @click.option("--store", "url", metavar="URL", help="sqlite:orders.db or postgresql://user@host/database.")
 @click.option("--namespace", metavar="NAME", help="The tenant whose runs these are.")
-@click.option("--bind", "address", metavar="ADDRESS", help="Where to listen.  [default: 127.0.0.1]")
+@click.option("--host", metavar="ADDRESS", help="Where to listen.  [default: 127.0.0.1]")
 @click.option("--port", type=click.IntRange(0, 65_535), help="0 for any that is free.  [default: 7717]")
-@click.option(
-    "--host-name", "hosts", multiple=True, metavar="NAME", help="Another name that it answers for; may be repeated."
-)
+@click.option("--allowed-hosts", metavar="NAMES", help="Other names that it answers for: outlive.example.com,outlive.")
 @click.option(
     "--auth",
     type=click.Choice(["loopback", "keys"]),
     help="Who may ask: programs of this machine, or those with a key of `outlive keys`.  [default: loopback]",
 )
-@click.option("--trust-header", metavar="NAME", help="With --auth keys: a header in which a proxy says who asks.")
-@click.option("--proxy", "proxies", multiple=True, metavar="ADDRESS", help="From where that header is believed.")
+@click.option("--auth-header", metavar="NAME", help="With --auth keys: a header in which a proxy says who asks.")
+@click.option("--auth-proxies", metavar="ADDRESSES", help="From where that header is believed: 10.0.0.5,10.1.0.0/24.")
 @click.option(
-    "--header-scope",
+    "--auth-header-scope",
     type=click.Choice(["viewer", "operator", "admin"]),
     help="What those may do who come with that header.  [default: viewer]",
 )
@@ -54,13 +52,13 @@ def serve(
     *,
     url: str | None,
     namespace: str | None,
-    address: str | None,
+    host: str | None,
     port: int | None,
-    hosts: tuple[str, ...],
+    allowed_hosts: str | None,
     auth: str | None,
-    trust_header: str | None,
-    proxies: tuple[str, ...],
-    header_scope: str | None,
+    auth_header: str | None,
+    auth_proxies: str | None,
+    auth_header_scope: str | None,
     log_level: str | None,
     log_format: str | None,
     tracing: bool,
@@ -83,18 +81,18 @@ def serve(
 
     settings = settings_with(
         {
-            "store": ("--store", url),
-            "namespace": ("--namespace", namespace),
-            "server.host": ("--bind", address),
-            "server.port": ("--port", port),
-            "server.allowed_hosts": ("--host-name", list(hosts) or None),
-            "auth.mode": ("--auth", auth),
-            "auth.header": ("--trust-header", trust_header),
-            "auth.proxies": ("--proxy", list(proxies) or None),
-            "auth.header_scope": ("--header-scope", header_scope),
-            "log.level": ("--log-level", log_level),
-            "log.format": ("--log-format", log_format),
-            "tracing.enabled": ("--tracing", tracing or None),
+            "store": url,
+            "namespace": namespace,
+            "server.host": host,
+            "server.port": port,
+            "server.allowed_hosts": allowed_hosts,
+            "auth.mode": auth,
+            "auth.header": auth_header,
+            "auth.proxies": auth_proxies,
+            "auth.header_scope": auth_header_scope,
+            "log.level": log_level,
+            "log.format": log_format,
+            "tracing.enabled": tracing or None,
         },
         check_server=_problems,
     )
@@ -163,9 +161,9 @@ def _problems(settings: Settings) -> Iterator[SettingProblem]:
 
     has_keys, header, proxies = settings["auth.mode"] == "keys", settings["auth.header"], settings["auth.proxies"]
     if proxies and header is None:
-        yield problem("auth.proxies", "it says from where a header is believed; give --trust-header (auth.header) too")
+        yield problem("auth.proxies", "it says from where a header is believed; give --auth-header (auth.header) too")
     if header is not None and not proxies:
-        yield problem("auth.header", "it needs the addresses of the proxies that may send it; give --proxy too")
+        yield problem("auth.header", "it needs the addresses of the proxies that may send it; give --auth-proxies too")
     if header is not None and not has_keys:
         yield problem("auth.header", 'it is for servers that ask for keys; give --auth keys (auth.mode = "keys") too')
     try:

@@ -50,7 +50,10 @@ log = logging.getLogger("outlive.worker")
 @click.option("--lease", metavar="KIND", help="Who keeps the lease: store (default), none, or etcd://host:2379,...")
 @click.option("--name", help="A name that is this worker's alone: it takes its own runs back when it is started again.")
 @click.option(
-    "--grace", type=click.FloatRange(0), metavar="SECONDS", help="How long steps may finish at the end.  [default: 20]"
+    "--grace-seconds",
+    type=click.FloatRange(0),
+    metavar="SECONDS",
+    help="How long steps may finish at the end.  [default: 20]",
 )
 @click.option(
     "--lease-seconds",
@@ -93,7 +96,7 @@ def worker(
     namespace: str | None,
     lease: str | None,
     name: str | None,
-    grace: float | None,
+    grace_seconds: float | None,
     lease_seconds: float | None,
     exit_when_stalled: bool | None,
     queues: str | None,
@@ -106,9 +109,10 @@ def worker(
     """Run the workflows of APP, and the flows of the store, until asked to stop.
 
     APP is a file (app.py), a module (shop.workflows), or either with the name of an Engine in it, or of a function that
-    makes one (shop.app:engine). An engine of your own brings its own settings: codecs, limits, store; --name, --grace,
-    --lease-seconds and --exit-when-stalled count for it all the same. Otherwise every workflow that the import defines
-    is run on the store, and every flow there whose steps it has. Without APP: the flows that need no code.
+    makes one (shop.app:engine). An engine of your own brings its own settings: codecs, limits, store; --name,
+    --grace-seconds, --lease-seconds and --exit-when-stalled count for it all the same. Otherwise every workflow that
+    the import defines is run on the store, and every flow there whose steps it has. Without APP: the flows that need
+    no code.
 
     SIGTERM or SIGINT: claims nothing more, lets steps finish within the grace, releases every run so that others go on
     at once, exits with 0; about 5 seconds after the grace if the store is away. Once more: exits at once.
@@ -122,26 +126,26 @@ def worker(
 
     module, found = (None, None) if app is None else load(app)
     flags = {
-        "store": ("--store", url),
-        "namespace": ("--namespace", namespace),
-        "worker.lease": ("--lease", lease),
-        "worker.name": ("--name", name),
-        "worker.grace_seconds": ("--grace", grace),
-        "worker.lease_seconds": ("--lease-seconds", lease_seconds),
-        "worker.exit_when_stalled": ("--exit-when-stalled", exit_when_stalled),
-        "worker.queues": ("--queues", queues and [name.strip() for name in queues.split(",") if name.strip()]),
-        "log.level": ("--log-level", log_level),
-        "log.format": ("--log-format", log_format),
-        "metrics.port": ("--metrics-port", metrics_port),
-        "metrics.host": ("--metrics-host", metrics_host),
-        "tracing.enabled": ("--tracing", tracing or None),
+        "store": url,
+        "namespace": namespace,
+        "worker.lease": lease,
+        "worker.name": name,
+        "worker.grace_seconds": grace_seconds,
+        "worker.lease_seconds": lease_seconds,
+        "worker.exit_when_stalled": exit_when_stalled,
+        "worker.queues": queues,
+        "log.level": log_level,
+        "log.format": log_format,
+        "metrics.port": metrics_port,
+        "metrics.host": metrics_host,
+        "tracing.enabled": tracing or None,
     }
     settings = settings_with(flags)
     handler = log_to_stderr(settings["log.level"], settings["log.format"])
     if app is None or isinstance(found, ModuleType):
         engine = engine_for(module, settings.engine_options(**UNLESS_GIVEN) | traced(settings))
     else:
-        given = {option: flags[setting][1] for setting, option in _OWN.items() if flags[setting][1] is not None}
+        given = {option: settings[setting] for setting, option in _OWN.items() if flags[setting] is not None}
         engine = engine_from(app, found, given)
     if settings["log.format"] == "json":
         handler.setFormatter(json_formatter(engine))

@@ -26,6 +26,9 @@ EACH = "*"
 NONE = "none"
 """How a file and a variable say None."""
 
+COMMAND_TABLES, SWITCHES = ("worker", "server"), ("enabled", "mode")
+"""The tables that a command is about, and the settings that turn a table on or choose its kind."""
+
 FLAG, WHOLE, NUMBER, SECONDS, TEXT, TEXTS = "true or false", "whole number", "number", "seconds", "text", "list of text"
 
 _PASSWORD = re.compile(r"(//[^:/@\s]*:)\S*@")
@@ -63,6 +66,14 @@ class Setting(NamedTuple):
     def variable(self) -> str:
         """The variable of the environment; empty for a setting that only a file can have."""
         return "" if EACH in self.name else VARIABLES + self.name.upper().replace(".", "_")
+
+    @property
+    def flag(self) -> str:
+        """The option of a command that sets it, where there is one: its name behind that of its table. Commands that
+        are about one table leave that out, and a switch (`enabled`, `mode`) is called as its table."""
+        *tables, name = self.path
+        parts = [each for each in tables if each not in COMMAND_TABLES] + [name] * (name not in SWITCHES)
+        return "--" + "-".join(parts).replace("_", "-")
 
     def checked(self, value: Any) -> Any:
         """The value for the engine, from the value that a file or a caller gives.

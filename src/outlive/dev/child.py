@@ -48,9 +48,9 @@ class Program:
         module, found = (None, None) if places.app is None else load(places.app)
         settings = settings_with(
             {
-                "store": ("--store", url),
-                "namespace": ("--namespace", namespace),
-                "log.level": ("--log-level", level),
+                "store": url,
+                "namespace": namespace,
+                "log.level": level,
             }
         )
         log_to_stderr(settings["log.level"], settings["log.format"])

@@ -68,7 +68,7 @@ class Gate:
                 403,
                 "HostRefused",
                 "the header Host names a host that this server does not answer for",
-                "Use one of the names that the server was given (hosts=, or --host-name).",
+                "Use one of the names that the server was given (hosts=, or --allowed-hosts).",
             )
         # Requests that only read too: an app around this one may let pages of other sites see the answers (CORS).
         origin = request.headers.get("origin")
