@@ -8,11 +8,9 @@ import re
 from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
 
-import click
 import msgspec
 import pytest
 
-from outlive.cli import main
 from outlive.dashboard import pages
 from outlive.dashboard.files import SHARED, imports_in, thin
 from outlive.http import Principal
@@ -20,6 +18,7 @@ from outlive.http.app import Api
 from outlive.http.operation import OPERATIONS
 from outlive.http.principal import FixedKeys
 from outlive.testing import TestEngine
+from tests.docs.words import unknown_in
 from tests.http import shop
 from tests.http.caller import Caller
 from tests.http.write_documents import FILTERS, filters
@@ -224,21 +223,6 @@ async def test_the_overview_has_the_figures_of_the_store() -> None:
 
 ADVICE = re.compile(r"<code>outlive ([^<`$]+)")
 """A command in a page."""
-
-
-def unknown_in(advice: str) -> str:
-    """The word of a command that the command line does not know; empty if it knows all of them."""
-    command: click.Command = main
-    for word in advice.split():
-        if word.startswith("--"):
-            if not any(word in option.opts for option in command.params):
-                return word
-        elif isinstance(command, click.Group):
-            found = command.get_command(click.Context(command), word)
-            if found is None:
-                return word
-            command = found
-    return ""
 
 
 def test_a_page_advises_only_commands_that_are_there() -> None:

@@ -20,7 +20,7 @@ from typing import Any
 import outlive
 from outlive._model import given
 from outlive._values import run as run_values
-from tests.docs import public, source
+from tests.docs import public, source, words
 from tests.docs.source import Said
 
 SIGNATURE = "python signature"
@@ -143,6 +143,7 @@ PAGES = """## Other pages
 | Page | Has |
 |---|---|
 | [Commands](reference/commands.md) | what you type: `outlive ...` |
+| [Words](reference/words.md) | what each act is called in Python, over HTTP and on the command line |
 | [Operations](reference/operations.md) | the HTTP API, and [openapi.json](openapi.json) for programs |
 | [Expressions](reference/expressions.md) | what stands in `${{ ... }}` of a flow |
 | [History files](reference/history-format.md) | the format of exported histories |
@@ -261,6 +262,11 @@ class Reference:
                 f"## Statuses\n\n{source.said_below(run_values, 'Status')}",
             ],
         )
+
+    def words(self) -> Page:
+        """The page that says what each act is called in Python, over HTTP and on the command line."""
+        assert self.pages  # They have the names that this page links to.
+        return Page(words.PATH, "Words of Python, HTTP and the command line", words.HEAD, [*words.parts(self._links)])
 
     def _note(self, heading: Heading, page: Page) -> None:
         place = page.path, heading.anchor

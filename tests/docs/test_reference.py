@@ -27,7 +27,7 @@ def reference() -> Reference:
 
 def test_the_pages_are_what_the_code_says(reference: Reference) -> None:
     """A signature or a docstring that changes changes its page, in the same commit."""
-    pages = [*reference.pages, reference.index()]
+    pages = [*reference.pages, reference.index(), reference.words()]
     stale = [page.path for page in pages if (DOCS / page.path).read_text("utf-8") != page.shown()]
 
     assert not stale, f"docs/{stale[0]} is not up to date: run make generate"
@@ -35,7 +35,7 @@ def test_the_pages_are_what_the_code_says(reference: Reference) -> None:
 
 def test_no_page_of_a_namespace_that_is_gone_is_left(reference: Reference) -> None:
     """A page that is written from the code goes with the code."""
-    made = {page.path for page in [*reference.pages, reference.index()]}
+    made = {page.path for page in [*reference.pages, reference.index(), reference.words()]}
     written = [path for path in DOCS.rglob("*.md") if path.read_text("utf-8").endswith(f"{WRITTEN}\n")]
 
     assert [name_of(path) for path in written if path.relative_to(DOCS).as_posix() not in made] == []

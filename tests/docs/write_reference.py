@@ -9,7 +9,7 @@ from tests.docs.reference import Reference
 def main() -> None:
     """Write every page."""
     reference = Reference()
-    for page in [*reference.pages, reference.index()]:
+    for page in [*reference.pages, reference.index(), reference.words()]:
         path = DOCS / page.path
         path.parent.mkdir(exist_ok=True)
         path.write_text(page.shown(), "utf-8")
