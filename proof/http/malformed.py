@@ -42,7 +42,7 @@ RATE_KEPT_MIN = 0.9
 MEMORY_MAX_MB = 40.0
 """Bodies of 4 MB come and go by the dozen, and the allocator keeps some of their pages."""
 QUIET_SECONDS = 2.0
-_REASON = re.compile(rb'"error":"[^"]+"')
+_REASON = re.compile(rb'"code":"[^"]+"')
 _NO_HTTP = b"\r\n\r\nInvalid HTTP request received."
 """How uvicorn refuses what no app sees."""
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from outlive._model.schedule import Schedule
     from outlive._model.trigger import RefusedStart, Sent, StartedRun, TriggerInfo
     from outlive._model.under_way import StepUnderWay
+    from outlive._model.why import Why
     from outlive._model.worker import WorkerOptions
     from outlive._store.handle import SyncTx, Tx
     from outlive._values.approval import ApprovalRequest, DecisionLink, NewLink
@@ -56,9 +57,11 @@ if TYPE_CHECKING:
     from outlive.client.streams import StreamItem
     from outlive.engine.any_engine import AnyEngine, SyncBatch, SyncBulkOperation, SyncEngine, SyncRunHandle
     from outlive.engine.health import Health
+    from outlive.errors.advice import Advice
 
 __all__ = [
     "REMOVED",
+    "Advice",
     "AnyEngine",
     "ApiKey",
     "Approval",
@@ -125,6 +128,7 @@ __all__ = [
     "Usage",
     "Wait",
     "WaitingKey",
+    "Why",
     "Worker",
     "WorkerOptions",
     "Workflow",
@@ -132,6 +136,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "Advice": "outlive.errors.advice",
     "AnyEngine": "outlive.engine.any_engine",
     "ApiKey": "outlive._values.key",
     "Approval": "outlive._model.approval",
@@ -199,6 +204,7 @@ _HOMES = {
     "Usage": "outlive.client.quotas",
     "Wait": "outlive._values.run",
     "WaitingKey": "outlive._values.queue",
+    "Why": "outlive._model.why",
     "Worker": "outlive._values.worker",
     "WorkerOptions": "outlive._model.worker",
     "Workflow": "outlive._define.workflow",

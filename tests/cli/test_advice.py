@@ -1,69 +1,73 @@
-"""What the engine advises in Python is advised to a person at a terminal as a command."""
+"""Advice of the engine is advised to a person at a terminal as a command."""
 
 from __future__ import annotations
 
 import pytest
 from click.testing import CliRunner
 
+from outlive._model.why import Why
 from outlive.cli import main
-from outlive.cli.advice import COMMANDS, as_typed
-from outlive.errors import RunNotFoundError, RunParkedError
-from outlive.errors.run import ApprovalNotFoundError, AskTimeoutError, QueueNotFoundError, ScheduleNotFoundError
+from outlive.cli.advice import COMMANDS, as_command, as_typed
+from outlive.errors import OutliveError, RunNotFoundError, RunParkedError
+from outlive.errors.advice import Advice
+from outlive.errors.run import ApprovalNotFoundError, AskTimeoutError, QueueNotFoundError, RunNotRetriableError
+from outlive.http.advice import REQUESTS
+from tests.http.problems import EVERY, example_of
 
 
 @pytest.mark.parametrize(
-    ("error", "said"),
+    ("said", "typed"),
     [
-        (RunNotFoundError("a"), "(`outlive runs list` shows its runs)"),
+        (RunNotFoundError("a"), "or start it first; `outlive runs list` shows the runs of the store"),
         (
             RunParkedError("it's 7", "broken"),
-            "`outlive runs resume 'it'\"'\"'s 7'` lets it go on; `outlive runs skip 'it'\"'\"'s 7'` does so",
+            "`outlive runs resume 'it'\"'\"'s 7'` lets it go on when the cause is gone; `outlive runs skip 'it'\"'\"'s",
         ),
         (AskTimeoutError("a", "add", "k)1", seconds=1, why=""), "`outlive ask a add --key 'k)1'` waits for its answer"),
+        (QueueNotFoundError("mail", "mails"), "did you mean 'mails'? `outlive queues list` shows those that there are"),
         (QueueNotFoundError("mail"), "`outlive queues set mail --concurrency 5` makes one"),
-        (ApprovalNotFoundError("a", "b", []), "look at `outlive approvals list --run a`"),
+        (ApprovalNotFoundError("a", "b", []), "`outlive approvals list --run a` shows those that it has asked for"),
+        (
+            RunNotRetriableError(
+                "a", Why("no", Advice("batches.retry_failed", {"batch_id": "a"}, "starts another one"))
+            ),
+            "`outlive batches retry a` starts another one",
+        ),
+        (Why("it is paused", Advice("resume", {"all": True}, "lets it go on")), "`outlive runs resume --all` lets it"),
+        (Why("it is paused", Advice("resume", {"workflow": "a b"})), "`outlive runs resume --workflow 'a b'`"),
     ],
 )
-def test_a_call_of_the_engine_becomes_a_command(error: Exception, said: str) -> None:
-    """With its arguments, as a shell reads them."""
-    assert said in as_typed(str(error))
+def test_advice_becomes_a_command(said: object, typed: str) -> None:
+    """Advice becomes a command with its arguments, as a shell reads them."""
+    assert typed in as_typed(said)
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("engine.resume(all=True) lets it go on", "`outlive runs resume --all` lets it go on"),
-        ("engine.resume(workflow='a b')", "`outlive runs resume --workflow 'a b'`"),
-        ("try `engine.cancel('x')`", "try `outlive runs cancel x`"),
-        ("its form is in engine.approvals.list(run_id)", "its form is in `outlive approvals list --run RUN_ID`"),
-        ("engine.audit.verify: since='x' cannot work", "outlive audit verify: since='x' cannot work"),
-        ("engine.start(order, 7) and engine.lister()", "engine.start(order, 7) and engine.lister()"),
-        ("engine.resume(run[0])", "engine.resume(run[0])"),
-        ("engine.resume('x", "outlive runs resume('x"),
-    ],
-)
-def test_the_rest_of_a_sentence_stays_as_it_is(text: str, said: str) -> None:
-    """A sentence of advice keeps its words around the command, a call that only a program can make, and text that is
-    not a call."""
-    assert as_typed(text) == said
+def test_text_of_an_earlier_release_stays_as_it_is() -> None:
+    """A reason in the journal of an earlier release keeps its words; so does what the code of a user says."""
+    assert as_typed("parked; engine.resume('x') lets it go on") == "parked; engine.resume('x') lets it go on"
 
 
-def test_a_text_that_looks_like_many_calls_is_read_in_time_that_grows_with_its_length() -> None:
-    """It may be the message of an error of a user's own code."""
-    text = f"engine.list({')' * 100_000}" + "engine.list('x" * 1_000
+def test_advice_without_a_command_is_left_out() -> None:
+    """Advice that no command can follow is not said in a terminal."""
+    error = OutliveError("it is so").advising(Advice("lifespan"))
 
-    assert as_typed(text).startswith("`outlive runs list`)")
-
-
-def test_advice_that_only_a_program_can_follow_keeps_its_call() -> None:
-    """Advice to make a schedule, for which there is no command, keeps the call of the engine."""
-    said = as_typed(str(ScheduleNotFoundError("digest")))
-
-    assert "`outlive schedules list` shows" in said
-    assert "engine.schedules.set('digest', outlive.every(minutes=15), workflow) makes one" in said
+    assert as_typed(error) == "it is so"
 
 
-@pytest.mark.parametrize("command", sorted({words for words, *_ in COMMANDS.values()}))
+@pytest.mark.parametrize("command", sorted(set(COMMANDS.values())))
 def test_every_command_that_is_advised_exists(command: str) -> None:
-    """With the name that is advised."""
-    assert CliRunner().invoke(main, [*command.split(), "--help"]).exit_code == 0
+    """A command that is advised has the options that are advised with it."""
+    words = command.split()
+    name = words[: next((at for at, word in enumerate(words) if word[0] in "-{"), len(words))]
+    shown = CliRunner().invoke(main, [*name, "--help"])
+
+    assert shown.exit_code == 0
+    assert all(option in shown.output for option in words if option.startswith("--"))
+
+
+@pytest.mark.parametrize("kind", EVERY.values(), ids=EVERY)
+def test_advice_of_every_error_has_a_command(kind: type[OutliveError]) -> None:
+    """The advice of every error is a call in Python, a command, and a request if an operation does it."""
+    for advice in example_of(kind).advice:
+        assert as_command(advice)
+        assert advice.kind in REQUESTS or advice.verb == "quotas.set"

@@ -246,7 +246,7 @@ async def test_an_approval_that_was_not_asked_for_is_not_found(engine: outlive.E
     told = r"'run-1' has not asked for approval 'other'; .*: run-1 refund"
     with pytest.raises(ApprovalNotFoundError, match=told) as caught:
         await run.approve("other", by="ann")
-    assert ["run-1 refund"] == caught.value.pending
+    assert ("run-1 refund",) == caught.value.pending
     with pytest.raises(ApprovalNotFoundError):
         await run.approve("refund", by="ann", request="@approval/refund#2")
     with pytest.raises(RunNotFoundError):

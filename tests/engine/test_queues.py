@@ -504,7 +504,7 @@ async def test_drained_queue_is_paused_until_it_is_resumed(place: Place) -> None
         await in_time(draining)
 
         assert await waiting.why() == (
-            "it is in line in queue single, in place 1; the queue is paused by ops: draining, and "
+            "it is in line in queue single, in place 1; the queue is paused by ops: draining; "
             "engine.queues.resume('single') lets it go on"
         )
         await engine.resume(queue="single")

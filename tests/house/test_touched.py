@@ -31,6 +31,7 @@ BESIDE_A_FILTER = {
 VERB = "skip_step"
 BESIDE_A_VERB = {
     "cli/advice.py": "errors advise it",
+    "http/advice.py": "errors advise it",
     "errors/": "errors advise it",
     "client/recovery.py": "the answer of another verb names it",
     "dashboard/": "it has a button",

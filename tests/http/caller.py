@@ -40,10 +40,10 @@ class Answer(msgspec.Struct):
         return msgspec.json.decode(self.body)
 
     @property
-    def error(self) -> str:
-        """The name of the error in a problem."""
+    def code(self) -> str:
+        """The code of the error in a problem."""
         assert self.headers["content-type"] == "application/problem+json", self.body
-        return str(self.data["error"])
+        return str(self.data["code"])
 
 
 class Message(msgspec.Struct):

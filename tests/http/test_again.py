@@ -214,7 +214,7 @@ async def test_runs_are_purged_once(api: Caller, engine: TestEngine) -> None:
         first.data["counts"],
     )
     assert 1 == await engine.count(workflow="api_order")
-    assert (422, "InvalidArgumentError") == (many.status, many.error)
+    assert (422, "invalid_argument") == (many.status, many.code)
 
 
 async def test_a_message_may_create_its_run(api: Caller, engine: TestEngine) -> None:
@@ -232,6 +232,6 @@ async def test_a_message_may_create_its_run(api: Caller, engine: TestEngine) -> 
     assert [202, 200, 202, 200] == [it.status for it in answers]
     assert 2 == answers[1].data["answer"] == answers[3].data["answer"]
     assert "now" == await engine.get("new-1").result()
-    assert (404, "UnknownWorkflowError") == (unknown.status, unknown.error)
-    assert (422, "InvalidArgumentError") == (wrong.status, wrong.error)
+    assert (404, "unknown_workflow") == (unknown.status, unknown.code)
+    assert (422, "invalid_argument") == (wrong.status, wrong.code)
     assert ["new-1"] == [run.id for run in await engine.list()]

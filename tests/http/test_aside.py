@@ -85,7 +85,7 @@ async def test_a_check_that_takes_too_long_is_given_up(checking: Blocking) -> No
     async with TestEngine() as engine:
         api = Caller(Api(engine, limits=ApiLimits(check_seconds=0.02)))
         answer = await api.post("/api/v1/flows/check", {"document": DOCUMENT})
-        assert (answer.status, answer.error, answer.headers["retry-after"]) == (503, "TooBusy", "5")
+        assert (answer.status, answer.code, answer.headers["retry-after"]) == (503, "too_busy", "5")
         assert answer.data["detail"] == "the check of the document was not done: it was not done within 0.02 s"
         await checking.has_begun.wait()
 

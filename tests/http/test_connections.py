@@ -208,7 +208,7 @@ async def test_probes_are_answered_when_all_other_places_are_busy() -> None:
     server.connect(LOCAL, 1, ask=True)
 
     assert await ask("/api/v1/runs") == 503
-    assert b'"error":"TooManyConnections"' in sent[1]["body"]
+    assert b'"code":"too_many_connections"' in sent[1]["body"]
     assert (b"connection", b"close") in sent[0]["headers"]
     assert [await ask(path) for path in sorted(probes())] == [200] * 3
 

@@ -60,7 +60,7 @@ async def test_a_number_that_no_event_has_is_refused(engine: TestEngine, api: Ca
         assert 400 == (await api.get(f"{path}?after={after}")).status
     journal = (await api.get("/api/v1/runs/b/history")).data["position"].partition(".")[0]
     followed = await api.get("/api/v1/runs/b/follow", headers={"last-event-id": f"{journal}.{after}"})
-    assert (400, "Malformed") == (followed.status, followed.error)
+    assert (400, "malformed") == (followed.status, followed.code)
 
 
 async def test_a_payload_of_an_event_that_no_store_can_look_for_is_not_there(postgres_url: str) -> None:
@@ -70,7 +70,7 @@ async def test_a_payload_of_an_event_that_no_store_can_look_for_is_not_there(pos
 
         answer = await Caller(Api(engine)).get(f"/api/v1/runs/talker/history/{LATE}/input")
 
-    assert (404, "NotFound") == (answer.status, answer.error)
+    assert (404, "not_found") == (answer.status, answer.code)
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ async def test_a_stream_that_cannot_be_is_refused_before_the_first_byte(
 
     answer = await api.get(f"/api/v1/runs/talker/{path}")
 
-    assert (422, "InvalidArgumentError") == (answer.status, answer.error)
+    assert (422, "invalid_argument") == (answer.status, answer.code)
 
 
 @pytest.mark.parametrize("instant", NEVER)

@@ -191,7 +191,7 @@ async def test_a_reader_of_an_empty_list_gets_its_ids(api: Caller) -> None:
     assert seen == await api.follow(path, after=seen[-1].id, until=is_listed)
     for mark in ("x", "=x", "=AAAA", "AAAAAAAA", "=" + "A" * 8_000, "1.2"):
         refused = await api.get(path, headers={"last-event-id": mark})
-        assert (400, "Malformed") == (refused.status, refused.error)
+        assert (400, "malformed") == (refused.status, refused.code)
 
 
 async def test_a_run_comes_before_the_one_that_it_pushes_out_of_a_list(
@@ -263,7 +263,7 @@ async def test_a_server_that_stops_ends_its_followers_and_leaves_no_task(engine:
     app.close()
     seen, stopped = await reading, await waiting
 
-    assert (503, "TooManyFollowers") == (busy.status, busy.error)
+    assert (503, "too_many_followers") == (busy.status, busy.code)
     assert "5" == busy.headers["retry-after"]
     assert "end" not in [each.name for each in seen]
     assert 503 == stopped.status
@@ -277,7 +277,7 @@ async def test_an_invalid_id_of_a_message_is_refused(api: Caller, engine: TestEn
 
     answer = await api.get(f"/api/v1/runs/odd/follow?after={mark}".encode("ascii", "replace").decode())
 
-    assert (400, "Malformed") == (answer.status, answer.error)
+    assert (400, "malformed") == (answer.status, answer.code)
 
 
 async def test_a_request_that_the_server_cancels_is_answered(engine: TestEngine) -> None:
@@ -292,7 +292,7 @@ async def test_a_request_that_the_server_cancels_is_answered(engine: TestEngine)
     waiting.cancel()
     stopped = await waiting
 
-    assert (503, "EngineClosedError") == (stopped.status, stopped.error)
+    assert (503, "engine_closed") == (stopped.status, stopped.code)
     assert not [task for task in asyncio.all_tasks() if task.get_name().startswith("outlive-http")]
 
 

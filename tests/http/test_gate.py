@@ -15,17 +15,18 @@ from outlive._model.key import LADDER, SCOPES, Scope
 from outlive._model.limit import TokenBucket
 from outlive.dashboard.files import pages
 from outlive.engine import any_engine
-from outlive.errors import ConfigurationError, OutliveError, StoreUnavailableError
+from outlive.errors import ConfigurationError, StoreUnavailableError
 from outlive.errors.known import ERRORS
 from outlive.http import Api, ApiLimits, Asking, FixedKeys, Principal, first_of, loopback
 from outlive.http.guesses import Guesses, Meter
 from outlive.http.operation import OPERATIONS, Call, Operation, operation
 from outlive.http.principal import WITHIN_WORKFLOWS, is_loopback
-from outlive.http.problem import TABLE, problem_of
+from outlive.http.problem import STATUSES, problem_of, status_of
 from outlive.http.server import check_address
 from outlive.testing import TestEngine
 from tests.http import shop
 from tests.http.caller import Caller, served
+from tests.http.problems import example_of
 
 KEYS: dict[Scope, str] = {scope: f"{scope}-0123456789-0123456789-0123456789" for scope in SCOPES}
 LIMITED = "limited-0123456789-0123456789-0123456789"
@@ -127,7 +128,7 @@ async def test_another_host_is_refused(engine: TestEngine, host: str) -> None:
     """A name that was rebound to this machine is not its own."""
     answer = await Caller(Api(engine)).get("/api/v1/runs", headers={"host": host})
 
-    assert (403, "HostRefused") == (answer.status, answer.error)
+    assert (403, "host_refused") == (answer.status, answer.code)
 
 
 @pytest.mark.parametrize(
@@ -207,7 +208,7 @@ async def test_wrong_keys_and_many_requests_are_slowed_down(engine: TestEngine) 
     admin = await Caller(app, key=KEYS["admin"], address=FAR).get("/api/v1/runs")
 
     assert [401] * 20 + [429] * 5 == statuses
-    assert (429, "RateLimited", "1") == (last.status, last.error, last.headers["retry-after"])
+    assert (429, "rate_limited", "1") == (last.status, last.code, last.headers["retry-after"])
     assert ([200, 200, 200, 429], 200) == (viewer, admin.status)
 
 
@@ -231,7 +232,7 @@ async def test_a_principal_without_a_name_is_not_let_in(engine: TestEngine) -> N
 
     answer = await Caller(Api(engine, auth=nameless)).post("/api/v1/runs", {"workflow": "api_order", "arguments": [1]})
 
-    assert (answer.status, answer.error) == (401, "Unauthenticated")
+    assert (answer.status, answer.code) == (401, "unauthenticated")
     assert await engine.count() == 0
 
 
@@ -288,7 +289,7 @@ async def test_an_act_is_that_of_the_principal_of_the_key(engine: TestEngine, pa
     api = Caller(Api(engine, auth=AUTH), key=KEYS["admin"])
     answer = await api.post(f"/api/v1{path}", body | {"by": "ann"})
 
-    assert (403, "Forbidden") == (answer.status, answer.error)
+    assert (403, "forbidden") == (answer.status, answer.code)
     assert "cannot act for another person" in answer.data["detail"]
 
 
@@ -338,7 +339,7 @@ async def test_a_value_that_is_not_a_choice_is_answered_with_the_choices(
     api = Caller(Api(engine))
     answer = await (api.get(f"/api/v1/{path}") if body is None else api.post(f"/api/v1/{path}", body))
 
-    assert (answer.status, answer.error) == (400, "Malformed"), answer.body
+    assert (answer.status, answer.code) == (400, "malformed"), answer.body
     assert choices in answer.data["detail"]
 
 
@@ -360,18 +361,18 @@ async def test_methods_and_paths_that_are_not_there(engine: TestEngine) -> None:
     deep = await api.get("/" + "x/" * 50)
 
     assert (405, "GET, HEAD, POST") == (wrong.status, wrong.headers["allow"])
-    assert [(404, "NotFound")] * 2 == [(it.status, it.error) for it in (unknown, deep)]
+    assert [(404, "not_found")] * 2 == [(it.status, it.code) for it in (unknown, deep)]
     assert (200, b"", "15") == (head.status, head.body, head.headers["content-length"])
     assert 200 == mounted.status
     encoded = await api.get("/api/v1/runs/a%2Fb")
-    assert (404, "RunNotFoundError") == (encoded.status, encoded.error)
+    assert (404, "run_not_found") == (encoded.status, encoded.code)
 
 
 async def test_a_failure_of_ours_shows_nothing(engine: TestEngine, monkeypatch: pytest.MonkeyPatch) -> None:
     """No stack, no statement, no path: the log has them. [S44]"""
     secrets = {
-        RuntimeError("SELECT * FROM /var/lib/secret"): (500, "InternalError"),
-        StoreUnavailableError("/var/lib/secret", "SELECT"): (503, "StoreUnavailableError"),
+        RuntimeError("SELECT * FROM /var/lib/secret"): (500, "internal"),
+        StoreUnavailableError("/var/lib/secret", "SELECT"): (503, "store_unavailable"),
     }
     for error, expected in secrets.items():
 
@@ -380,7 +381,7 @@ async def test_a_failure_of_ours_shows_nothing(engine: TestEngine, monkeypatch: 
 
         monkeypatch.setattr(engine.workflows, "list", fail)
         answer = await Caller(Api(engine)).get("/api/v1/workflows")
-        assert expected == (answer.status, answer.error)
+        assert expected == (answer.status, answer.code)
         assert b"secret" not in answer.body
         assert b"SELECT" not in answer.body
 
@@ -416,7 +417,7 @@ async def test_a_parameter_or_body_that_an_operation_does_not_take_is_refused(en
         (await api.post(f"{pause}?queue=mail"), "store.resume takes no parameter 'queue'"),
         (await api.post(pause, {"queue": "mail"}), "store.resume takes no body"),
     ):
-        assert (400, "Malformed") == (answer.status, answer.error)
+        assert (400, "malformed") == (answer.status, answer.code)
         assert said in answer.data["detail"]
     assert [200, 200] == [(await api.post(f"{pause}?")).status, (await api.send("POST", pause, body=b" \n")).status]
 
@@ -432,24 +433,16 @@ def test_every_error_that_a_verb_says_it_raises_has_a_row() -> None:
         if name in (ast.get_docstring(node) or "").partition("Raises:")[2]
     }
     answered_otherwise = {"AskFailedError", "AskTimeoutError", "ArchiveError", "ResultTimeoutError"}
-    unanswered = {name for name in said if problem_of(_made(name)).status == 500} - answered_otherwise
+    unanswered = {name for name in said if problem_of(example_of(ERRORS[name])).status == 500} - answered_otherwise
 
     assert len(said) > 15
     assert set() == unanswered
 
 
-def _made(name: str) -> Exception:
-    kind = ERRORS[name]
-    error = kind.__new__(kind)
-    assert isinstance(error, OutliveError)
-    error.name = error.given = error.wanted = ""  # type: ignore[attr-defined]
-    return error
-
-
 def test_problems_say_what_to_do() -> None:
-    """Every row has a status of its caller's or of the moment, and a next step."""
-    assert all(400 <= row.status < 500 or row.status == 503 for row in TABLE.values())
-    assert all(row.next.endswith(".") for row in TABLE.values())
+    """Every error has a status of its caller's or of the moment, and a next step."""
+    assert all(400 <= status < 500 or status == 503 for status in STATUSES.values())
+    assert all(problem_of(example_of(kind)).next.endswith(".") for kind in ERRORS.values() if status_of(kind))
 
 
 def test_a_public_address_needs_keys() -> None:

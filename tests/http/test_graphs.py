@@ -179,7 +179,7 @@ async def test_a_flow_is_a_graph_with_the_lines_of_its_document(api: Caller) -> 
         (arrow["start"], arrow["end"]) for arrow in found["arrows"]
     }
     assert nodes["look"]["y"] < nodes["ask"]["y"] == nodes["rare"]["y"] < nodes["pay"]["y"]
-    assert (404, "FlowNotFoundError") == (missing.status, missing.error)
+    assert (404, "flow_not_found") == (missing.status, missing.code)
 
 
 async def test_a_document_has_schemas_of_input_and_variables(api: Caller) -> None:
@@ -346,4 +346,4 @@ async def test_a_function_has_an_empty_graph(api: Caller, engine: TestEngine) ->
 
     assert ("function", []) == (run["kind"], run["nodes"])
     assert ("function", "api_order") == (workflow["kind"], workflow["name"])
-    assert (404, "UnknownWorkflowError") == (unknown.status, unknown.error)
+    assert (404, "unknown_workflow") == (unknown.status, unknown.code)

@@ -61,7 +61,7 @@ async def test_a_link_decides_once_and_as_the_person_it_is_for(engine: TestEngin
     assert (answer.status, answer.data["approved"], answer.data["by"]) == (200, False, "ann")
     assert await engine.get("run-0").result() is False
     for used in (await stranger.post(made.path), await stranger.get(made.path)):
-        assert (used.status, used.error) == (404, "LinkRefusedError")
+        assert (used.status, used.code) == (404, "link_refused")
     assert [entry.status for entry in await engine.get("run-1").approvals()] == ["pending"]
     (entry,) = await engine.audit.list(verb="reject")
     assert (entry.actor, entry.target, entry.via) == ("ann", "run-0", "link")
@@ -79,9 +79,9 @@ async def test_a_person_who_presses_the_button_sees_a_page(engine: TestEngine) -
     assert (decided.status, decided.headers["content-type"]) == (200, "text/html; charset=utf-8")
     assert b"<h1>Approved: Refund 5 EUR?</h1>" in decided.body
     assert (again.status, again.headers["content-type"]) == (404, "text/html; charset=utf-8")
-    assert b"Ask for another link" in again.body
-    assert (await stranger.get(made.path)).error == "LinkRefusedError"
-    assert (await stranger.get("/api/v1/runs/run-0", headers=browser)).error == "Unauthenticated"
+    assert b"ask for another one" in again.body
+    assert (await stranger.get(made.path)).code == "link_refused"
+    assert (await stranger.get("/api/v1/runs/run-0", headers=browser)).code == "unauthenticated"
 
 
 async def test_a_link_is_refused_without_saying_why(engine: TestEngine) -> None:
@@ -129,7 +129,7 @@ async def test_a_link_is_not_for_a_run_that_takes_the_id_later(
     stranger = Caller(Api(engine, auth="keys"), address=FAR)
     answers = [await stranger.post(made.path), await stranger.get(made.path), await stranger.post(made.path)]
 
-    assert [(404, "LinkRefusedError")] * 3 == [(answer.status, answer.error) for answer in answers]
+    assert [(404, "link_refused")] * 3 == [(answer.status, answer.code) for answer in answers]
     assert [entry.status for entry in await engine.get("run-0").approvals()] == ["pending"]
 
 

@@ -161,9 +161,9 @@ async def test_schedules_are_set_triggered_and_deleted(api: Caller, engine: Test
     assert ["api_nightly"] == [it["name"] for it in listed.data["items"]]
     assert [200, 404] == [it.status for it in gone]
     both = await api.send("PUT", path, body | {"every": 5})
-    assert (422, "InvalidArgumentError") == (both.status, both.error)
+    assert (422, "invalid_argument") == (both.status, both.code)
     unknown = await api.send("PUT", path, {"workflow": "api_nothing", "every": 60})
-    assert (404, "UnknownWorkflowError") == (unknown.status, unknown.error)
+    assert (404, "unknown_workflow") == (unknown.status, unknown.code)
 
 
 @outlive.workflow(queue=outlive.Queue("api-line", priorities=True))
@@ -218,7 +218,7 @@ async def test_runs_are_paused_by_a_filter_and_the_store_as_a_whole(api: Caller,
     why = (await api.get("/api/v1/runs/h-3/why")).data["why"]
     resumed = await api.post("/api/v1/store/resume")
 
-    assert (422, "InvalidArgumentError") == (unfiltered.status, unfiltered.error)
+    assert (422, "invalid_argument") == (unfiltered.status, unfiltered.code)
     assert [("h-1", True), ("h-2", True)] == [(it["id"], it["done"]) for it in paused.data["items"]]
     assert "rain" in (await api.get("/api/v1/runs/h-1/why")).data["why"]
     assert "waiting" == (await api.get("/api/v1/runs/i-1")).data["status"]
@@ -253,7 +253,7 @@ async def test_promises_are_settled_once(api: Caller, engine: TestEngine) -> Non
     assert 7 == await good.result()
     assert (200, "failed") == (failed.status, (await api.get("/api/v1/runs/pr-2/result?wait=9")).data["status"])
     assert "Late: no" in repr((await api.get("/api/v1/runs/pr-2")).data["error"])
-    assert (404, "PromiseNotFoundError") == (unknown.status, unknown.error)
+    assert (404, "promise_not_found") == (unknown.status, unknown.code)
 
 
 async def test_events_start_runs_once(api: Caller, engine: TestEngine) -> None:
@@ -294,15 +294,15 @@ async def test_flows_are_published_from_drafts_and_started(api: Caller, engine: 
 
     assert (None, 1, "local") == (draft.data["current"], draft.data["draft"]["number"], draft.data["draft"]["by"])
     assert (1, None) == (published.data["current"]["number"], published.data["draft"])
-    assert (409, "StaleFlowError") == (stale.status, stale.error)
+    assert (409, "stale_flow") == (stale.status, stale.code)
     assert [2, 3] == [it.data["current"]["number"] for it in (second, back)]
     assert [3, 2, 1] == [it["number"] for it in history.data["items"]]
     assert "see:" in document.data["text"]
     assert 7 == (await api.get(f"/api/v1/runs/{run.data['id']}/result?wait=9")).data["result"]
     assert 202 == hooked.status
-    assert (422, "FlowError") == (broken.status, broken.error)
+    assert (422, "flow") == (broken.status, broken.code)
     assert (False, "disabled by local: no") == (off.data["is_enabled"], off.data["why_disabled"])
-    assert (409, "FlowDisabledError") == (refused.status, refused.error)
+    assert (409, "flow_disabled") == (refused.status, refused.code)
     assert ["api_flow"] == [it["name"] for it in (await api.get("/api/v1/flows")).data["items"]]
     gone = await api.send("DELETE", "/api/v1/flows/api_flow?force=true")
     assert [200, 404] == [gone.status, (await api.get("/api/v1/flows/api_flow")).status]

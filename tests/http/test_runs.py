@@ -52,31 +52,31 @@ async def test_the_same_id_or_key_is_the_same_run(api: Caller, engine: TestEngin
     assert first.data["id"].startswith("run-")
     assert first.data["id"] != other.data["id"]
     assert named[0].body == named[1].body == b'{"id":"order-1"}'
-    assert (409, "RunExistsError") == (taken.status, taken.error)
+    assert (409, "run_exists") == (taken.status, taken.code)
     assert 3 == int(await engine.count())
 
 
 @pytest.mark.parametrize(
-    ("body", "status", "error"),
+    ("body", "status", "code"),
     [
-        ({"workflow": "api_ordr"}, 404, "UnknownWorkflowError"),
-        ({"workflow": "api_order"}, 422, "InvalidArgumentError"),
-        ({"workflow": "api_order", "arguments": {"cents": "5"}}, 422, "InvalidArgumentError"),
-        ({"workflow": "api_order", "arguments": {"cents": 5}, "id": "../x"}, 400, "Malformed"),
-        ({"workflow": "api_order", "arguments": {"cents": 5}, "timeout": -1}, 400, "Malformed"),
-        ({"workflow": "api_order", "arguments": {"cents": 5}, "start_at": "soon"}, 400, "Malformed"),
-        ({"workflow": "api_order", "arguments": {"cents": 5}, "tag": {}}, 400, "Malformed"),
-        ({"arguments": {"cents": 5}}, 400, "Malformed"),
-        ({"workflow": "api_order", "arguments": {"cents": 5}, "tags": {"": "x"}}, 422, "InvalidArgumentError"),
+        ({"workflow": "api_ordr"}, 404, "unknown_workflow"),
+        ({"workflow": "api_order"}, 422, "invalid_argument"),
+        ({"workflow": "api_order", "arguments": {"cents": "5"}}, 422, "invalid_argument"),
+        ({"workflow": "api_order", "arguments": {"cents": 5}, "id": "../x"}, 400, "malformed"),
+        ({"workflow": "api_order", "arguments": {"cents": 5}, "timeout": -1}, 400, "malformed"),
+        ({"workflow": "api_order", "arguments": {"cents": 5}, "start_at": "soon"}, 400, "malformed"),
+        ({"workflow": "api_order", "arguments": {"cents": 5}, "tag": {}}, 400, "malformed"),
+        ({"arguments": {"cents": 5}}, 400, "malformed"),
+        ({"workflow": "api_order", "arguments": {"cents": 5}, "tags": {"": "x"}}, 422, "invalid_argument"),
     ],
 )
-async def test_a_start_that_cannot_work_is_refused(api: Caller, body: object, status: int, error: str) -> None:
+async def test_a_start_that_cannot_work_is_refused(api: Caller, body: object, status: int, code: str) -> None:
     """A start that cannot work is refused with what is wrong and what to do."""
     answer = await api.post(RUNS, body)
 
-    assert (status, error) == (answer.status, answer.error)
-    assert {"type", "title", "status", "detail", "error", "next"} == set(answer.data)
-    assert answer.data["type"] == f"urn:outlive:error:{error}"
+    assert (status, code) == (answer.status, answer.code)
+    assert {"type", "title", "status", "detail", "error", "code", "facts", "advice", "next"} == set(answer.data)
+    assert answer.data["type"] == f"urn:outlive:error:{code}"
     assert answer.data["next"].endswith(".")
 
 
@@ -153,7 +153,7 @@ async def test_a_run_is_looked_at(api: Caller, engine: TestEngine) -> None:
     assert {"stage": "waiting", "password": "[redacted]"} == published.data["fields"]
     for path in ("", "/why", "/history", "/tree", "/result", "/published", "/dead-letters", "/asks/add/k"):
         missing = await api.get(f"{RUNS}/nothing{path}")
-        assert (404, "RunNotFoundError") == (missing.status, missing.error), path
+        assert (404, "run_not_found") == (missing.status, missing.code), path
 
 
 async def test_result_of_a_run_that_has_not_ended_is_answered_with_why(api: Caller) -> None:
@@ -176,7 +176,7 @@ async def test_signals_arrive_once_for_each_key(api: Caller) -> None:
     late = await api.post(f"{RUNS}/one/signals/go")
 
     assert "[1]" == answer.data["result"]
-    assert (409, "RunFinishedError") == (late.status, late.error)
+    assert (409, "run_finished") == (late.status, late.code)
 
 
 async def test_declared_signal_of_another_type_is_refused(api: Caller) -> None:
@@ -184,7 +184,7 @@ async def test_declared_signal_of_another_type_is_refused(api: Caller) -> None:
     await start(api, "api_declared", id="one")
     for payload in ("five", {"cents": "five"}, [5], None):
         refused = await api.post(f"{RUNS}/one/signals/paid", {"payload": payload})
-        assert (422, "SignalTypeError") == (refused.status, refused.error), payload
+        assert (422, "signal_type") == (refused.status, refused.code), payload
         assert b"signal 'paid' of workflow api_declared" in refused.body
 
     assert 202 == (await api.post(f"{RUNS}/one/signals/paid", {"payload": {"cents": 5}})).status
@@ -209,7 +209,7 @@ async def test_asks_are_answered_once_for_each_key(api: Caller) -> None:
         failed.data["error"]["message"],
     )
     unknown = await api.get(f"{RUNS}/sum/asks/add/x")
-    assert (404, "AskNotFoundError") == (unknown.status, unknown.error)
+    assert (404, "ask_not_found") == (unknown.status, unknown.code)
 
 
 async def test_the_first_decision_is_the_only_one(api: Caller, engine: TestEngine) -> None:
@@ -225,7 +225,7 @@ async def test_the_first_decision_is_the_only_one(api: Caller, engine: TestEngin
     assert (True, "ann", True) == (first.data["approved"], first.data["by"], first.data["is_first"])
     assert (True, "ann", False) == (other.data["approved"], other.data["by"], other.data["is_first"])
     missing = await api.post(f"{RUNS}/r/approvals/bonus/approve")
-    assert (404, "ApprovalNotFoundError") == (missing.status, missing.error)
+    assert (404, "approval_not_found") == (missing.status, missing.code)
 
 
 async def test_operators_stop_pause_and_resume_runs(api: Caller, engine: TestEngine) -> None:
@@ -244,7 +244,7 @@ async def test_operators_stop_pause_and_resume_runs(api: Caller, engine: TestEng
     assert [202, 202, 202] == [paused.status, resumed[0].status, cancelled[0].status]
     assert cancelled[0].body == cancelled[1].body
     assert ("cancelled", "enough") == (ended.data["status"], ended.data["reason"])
-    assert (409, "RunNotParkedError") == (skipped.status, skipped.error)
+    assert (409, "run_not_parked") == (skipped.status, skipped.code)
 
 
 async def test_a_failed_run_is_retried_and_forked(api: Caller, engine: TestEngine) -> None:
@@ -262,8 +262,8 @@ async def test_a_failed_run_is_retried_and_forked(api: Caller, engine: TestEngin
     assert ("failed", "no 3 today") == (failed.data["status"], failed.data["error"]["message"][-10:])
     assert (201, forks[0].body) == (forks[1].status, forks[1].body)
     assert (200, "succeeded") == (retried.status, again.data["status"])
-    assert (409, "RunNotRetriableError") == (not_failed.status, not_failed.error)
-    assert (409, "RunExistsError") == (taken.status, taken.error)
+    assert (409, "run_not_retriable") == (not_failed.status, not_failed.code)
+    assert (409, "run_exists") == (taken.status, taken.code)
     assert {"receipt": "[redacted]", "note": ""} == (
         await api.get(f"{RUNS}/{forks[0].data['id']}/result?wait=10")
     ).data["result"]
@@ -286,7 +286,7 @@ async def test_many_runs_are_cancelled_retried_and_purged(api: Caller, engine: T
     assert [True, True] == [each["done"] for each in done.data["items"]]
     assert ["m-0", "m-1"] == ids(retried.data)
     assert (2, 2) == (purged.data["found"], purged.data["deleted"])
-    assert (422, "InvalidArgumentError") == (nothing.status, nothing.error)
+    assert (422, "invalid_argument") == (nothing.status, nothing.code)
 
 
 async def test_one_run_is_deleted(api: Caller, engine: TestEngine) -> None:
@@ -327,7 +327,7 @@ async def test_probes_and_health(api: Caller, engine: TestEngine) -> None:
     assert (True, "healthy", "healthy") == (health.data["is_ready"], health.data["store"], health.data["worker"])
     assert [200, 503, 503] == [(await closed.get(f"/health/{name}")).status for name in ("live", "ready", "startup")]
     stopped = await closed.get(f"{RUNS}/x")
-    assert (503, "EngineClosedError", "5") == (stopped.status, stopped.error, stopped.headers["retry-after"])
+    assert (503, "engine_closed", "5") == (stopped.status, stopped.code, stopped.headers["retry-after"])
 
 
 @pytest.mark.parametrize("parent", ["00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "nonsense", ""])

@@ -56,19 +56,19 @@ async def test_a_task_is_worked_on_over_http(engine: TestEngine) -> None:
     beat = await api.post(f"{place}/heartbeat", {**lease, "progress": {"done": 0.5}, "lease_seconds": 60})
     assert beat.data == {"is_cancelled": False, "reason": "", "lease_seconds": 60.0}
     assert (await engine.get(task["id"]).published()) == {"done": 0.5}
-    for body, status, error in (
-        ({**lease, "output": "x"}, 422, "TaskOutputError"),
-        ({"lease": "another", "output": 42}, 409, "TaskLeaseLostError"),
+    for body, status, code in (
+        ({**lease, "output": "x"}, 422, "task_output"),
+        ({"lease": "another", "output": 42}, 409, "task_lease_lost"),
     ):
         refused = await api.post(f"{place}/complete", body)
-        assert (refused.status, refused.error) == (status, error)
+        assert (refused.status, refused.code) == (status, code)
     for _ in range(2):
         assert (await api.post(f"{place}/complete", {**lease, "output": 42})).data == {"id": task["id"]}
     for late in (
         await api.post(f"{place}/complete", {**lease, "output": 43}),
         await api.post(f"{place}/fail", {**lease, "message": "late"}),
     ):
-        assert (late.status, late.error) == (409, "TaskEndedError")
+        assert (late.status, late.code) == (409, "task_ended")
     assert (await api.post(f"{TASKS}/none/heartbeat", lease)).status == 404
     assert (await api.post(f"{TASKS}/claim", {"queue": "sums", "steps": []})).status == 400
     assert await run.result() == [42]
@@ -81,7 +81,7 @@ async def test_the_name_of_a_remote_worker_is_one_line(engine: TestEngine, name:
 
     refused = await Caller(Api(engine)).post(f"{TASKS}/claim", wanted)
 
-    assert (refused.status, refused.error) == (422, "InvalidArgumentError")
+    assert (refused.status, refused.code) == (422, "invalid_argument")
     assert "worker" in refused.data["detail"]
 
 
@@ -97,7 +97,7 @@ async def test_a_task_fails_over_http(engine: TestEngine) -> None:
     late = await api.post(f"{TASKS}/{task['id']}/fail", {**failure, "message": "another"})
 
     assert [200, 200] == [answer.status for answer in answers]
-    assert (late.status, late.error) == (409, "TaskEndedError")
+    assert (late.status, late.code) == (409, "task_ended")
     assert await run.result() == ["CudaError: no"]
 
 

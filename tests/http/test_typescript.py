@@ -123,7 +123,7 @@ console.log(JSON.stringify({
   ids: [started.id, again.id],
   result: ended,
   listed: page.items.map((run) => [run.id, run.status]),
-  refused: [refused instanceof Refused, refused.status, refused.error],
+  refused: [refused instanceof Refused, refused.status, refused.error, refused.code],
   signals: (await client.runs.history("order-7")).items.filter((event) => event.type === "SignalReceived").length,
 }));
 """
@@ -137,7 +137,7 @@ async def test_verbs_are_methods(tmp_path: Path) -> None:
     assert said["ids"] == ["order-7", "order-7"]
     assert said["result"]["result"] == {"number": 7, "paid": 100}
     assert said["listed"] == [["order-7", "succeeded"]]
-    assert said["refused"] == [True, 404, "RunNotFoundError"]
+    assert said["refused"] == [True, 404, "RunNotFoundError", "run_not_found"]
     assert said["signals"] == 1
 
 

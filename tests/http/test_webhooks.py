@@ -129,7 +129,7 @@ async def test_a_trigger_maps_the_request_and_may_leave_it_out(engine: TestEngin
     left = await post(app, "/hooks/mapped", b'{"order": 0}')
     assert (200, []) == (left.status, left.data["runs"])
     wrong = await post(app, "/hooks/mapped")
-    assert (422, "UnprocessableContent") == (wrong.status, wrong.data["error"])
+    assert (422, "unprocessable_content") == (wrong.status, wrong.data["code"])
     assert "x-kind" in wrong.data["detail"]
     assert wrong.data["next"].startswith("Correct what `detail` names")
 

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
+import msgspec
 import pytest
 
 import outlive
@@ -14,11 +15,13 @@ from outlive.errors import (
     CommitUnknownError,
     EngineClosedError,
     InvalidArgumentError,
+    OutliveError,
     RunParkedError,
     ServerError,
     StoreUnavailableError,
 )
 from outlive.errors.outside import UnreachableError
+from outlive.http.problem import problem_of
 from outlive.remote import Remote
 
 OPEN_STREAM = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\nretry: 2000\n\n"
@@ -120,10 +123,10 @@ async def test_a_proxy_whose_server_stays_away_is_asked_for_so_long(verb: Verb) 
     assert len(odd.heads) < 8  # Each pause is longer than the one before.
 
 
-def refusal(error: str, *headers: str) -> bytes:
-    """What a server answers whose store is away, or that stops."""
-    body = f'{{"type":"","title":"","status":503,"detail":"the store is away","error":"{error}","next":"Again."}}'
-    return reply("503 Service Unavailable", body.encode(), *headers)
+def refusal(kind: type[OutliveError], *headers: str) -> bytes:
+    """The answer of a server whose store is away, or that stops."""
+    body = msgspec.json.encode(problem_of(kind.__new__(kind)).body)
+    return reply("503 Service Unavailable", body, *headers)
 
 
 LATER = "retry-after: 5"
@@ -132,25 +135,25 @@ LATER = "retry-after: 5"
 @pytest.mark.parametrize("verb", VERBS.values(), ids=VERBS)
 async def test_the_store_of_a_server_is_away_as_that_of_an_engine_is(verb: Verb) -> None:
     """One `except` takes both; a store of which nothing is known says so."""
-    async with connected(Odd(refusal("StoreUnavailableError", LATER)), timeout=1) as remote:
-        with pytest.raises(StoreUnavailableError, match="the store is away") as raised:
+    async with connected(Odd(refusal(StoreUnavailableError, LATER)), timeout=1) as remote:
+        with pytest.raises(StoreUnavailableError, match="the store of this server cannot be reached") as raised:
             await verb(remote)
-    async with connected(Odd(refusal("CommitUnknownError", LATER)), timeout=1) as remote:
-        with pytest.raises(CommitUnknownError, match="the store is away"):
+    async with connected(Odd(refusal(CommitUnknownError, LATER)), timeout=1) as remote:
+        with pytest.raises(CommitUnknownError, match="the store of this server cannot be reached"):
             await verb(remote)
-    async with connected(Odd(refusal("EngineClosedError", LATER)), timeout=1) as remote:
-        with pytest.raises(ServerError, match="503 EngineClosedError"):
+    async with connected(Odd(refusal(EngineClosedError, LATER)), timeout=1) as remote:
+        with pytest.raises(ServerError, match="503 engine_closed"):
             await verb(remote)
 
     assert type(raised.value) is StoreUnavailableError
-    assert raised.value.__notes__ == ["Again."]
+    assert (raised.value.place, raised.value.advice) == ("the server", ())
 
 
 @pytest.mark.parametrize(
     "first",
     [
-        refusal("CommitUnknownError"),
-        refusal("EngineClosedError"),
+        refusal(CommitUnknownError),
+        refusal(EngineClosedError),
         reply("504 Gateway Timeout"),
         b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n",
     ],
@@ -158,14 +161,14 @@ async def test_the_store_of_a_server_is_away_as_that_of_an_engine_is(verb: Verb)
 )
 async def test_an_earlier_try_whose_outcome_is_not_known_is_not_forgotten(first: bytes) -> None:
     """The last answer is that nothing was written, which is true of the last request only. What reads has no doubt."""
-    last = refusal("StoreUnavailableError", LATER)
+    last = refusal(StoreUnavailableError, LATER)
     async with connected(Odd(first, last), timeout=1) as remote:
         with pytest.raises(CommitUnknownError, match="an earlier request may have been carried out"):
             await remote.signal("order-7", "paid")
     async with connected(Odd(first, last), timeout=1) as remote:
         with pytest.raises(StoreUnavailableError) as raised:
             await remote.list()
-    async with connected(Odd(refusal("StoreUnavailableError"), last), timeout=1) as remote:
+    async with connected(Odd(refusal(StoreUnavailableError), last), timeout=1) as remote:
         with pytest.raises(StoreUnavailableError) as known:
             await remote.signal("order-7", "paid")
 

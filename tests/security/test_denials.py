@@ -52,7 +52,7 @@ def request(address: str = FAR) -> Request:
     return Request(scope, nothing)
 
 
-WRONG = Problem(401, "Unauthenticated", "no", "no")
+WRONG = Problem(401, "unauthenticated", "no", "no")
 
 
 async def actions(engine: TestEngine, **wanted: Any) -> list[tuple[str, str]]:
@@ -99,7 +99,7 @@ async def test_strangers_hide_no_attempt_and_fill_no_store(engine: TestEngine) -
         if number % 20 == 19:  # A timer does that.
             await denials.write_counts()
         clock.at += 30
-    await denials.note(request(), Problem(403, "Forbidden", "no", "no"), eve, OPERATIONS["keys.create"])
+    await denials.note(request(), Problem(403, "forbidden", "no", "no"), eve, OPERATIONS["keys.create"])
     await denials.write_counts()
 
     entries = [it for it in await engine.audit.list(limit=1_000) if it.actor == "unknown"]
@@ -132,7 +132,7 @@ async def test_a_flood_of_attempts_is_counted(engine: TestEngine) -> None:
     denials = Denials(engine, now=Clock())
     eve = Principal("eve", frozenset({"viewer"}), key="k1")
     for _ in range(ADMIN_ROWS.burst + 7):
-        await denials.note(request(), Problem(403, "Forbidden", "no", "no"), eve, OPERATIONS["keys.create"])
+        await denials.note(request(), Problem(403, "forbidden", "no", "no"), eve, OPERATIONS["keys.create"])
     await denials.write_counts()
     await denials.write_counts()
 

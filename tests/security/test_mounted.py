@@ -123,7 +123,7 @@ async def test_dependencies_of_fastapi_do_not_guard_the_mounted_api(engine: Test
     app = FastAPI(dependencies=[Depends(refuse)])
     app.mount("/outlive", Api(engine, auth="keys"))
 
-    assert (await Caller(app).get(RUNS)).error == "Unauthenticated"
+    assert (await Caller(app).get(RUNS)).code == "unauthenticated"
     key = await engine.keys.create("ann")
     assert (await Caller(app, key=key.secret).get(RUNS)).status == 200
 
@@ -142,14 +142,14 @@ async def test_a_cookie_of_the_application_counts_only_from_its_own_pages(engine
 
     async def cancel(**headers: str) -> str:
         sent = cookie | {name.replace("_", "-"): value for name, value in headers.items()}
-        return (await caller.post("/outlive/api/v1/runs/x/cancel", headers=sent)).error
+        return (await caller.post("/outlive/api/v1/runs/x/cancel", headers=sent)).code
 
-    assert await cancel() == "RunNotFoundError"
-    assert await cancel(origin="http://localhost", sec_fetch_site="same-origin") == "RunNotFoundError"
-    assert await cancel(origin="https://evil.example") == "OriginRefused"
-    assert await cancel(origin="null") == "OriginRefused"
-    assert await cancel(sec_fetch_site="same-site") == "OriginRefused"
-    assert (await caller.get(RUNS)).error == "Unauthenticated"
+    assert await cancel() == "run_not_found"
+    assert await cancel(origin="http://localhost", sec_fetch_site="same-origin") == "run_not_found"
+    assert await cancel(origin="https://evil.example") == "origin_refused"
+    assert await cancel(origin="null") == "origin_refused"
+    assert await cancel(sec_fetch_site="same-site") == "origin_refused"
+    assert (await caller.get(RUNS)).code == "unauthenticated"
 
 
 @pytest.mark.parametrize("path", ["/api/v1/runs/run-1/result?wait=60", "/api/v1/runs/run-1/cancel", "/webhooks/orders"])

@@ -188,7 +188,7 @@ async def test_a_sender_has_so_many_searches_in_the_line(engine: outlive.Engine,
     statuses = [answer.status for answer in await asyncio.gather(*lists)]
     first = done.pop().result()
 
-    assert (503, "TooBusy", "5") == (first.status, first.error, first.headers["retry-after"])
+    assert (503, "too_busy", "5") == (first.status, first.code, first.headers["retry-after"])
     assert [3, 5] == [statuses.count(200), statuses.count(503)]
     assert 200 == (await other).status
 
@@ -198,7 +198,7 @@ async def test_a_search_that_takes_too_long_is_given_up(engine: outlive.Engine, 
     (a,) = await callers_of(engine, "a", search_seconds=0.02)
     answer = await a.get(DEAR)
 
-    assert (answer.status, answer.error, answer.headers["retry-after"]) == (503, "TooBusy", "5")
+    assert (answer.status, answer.code, answer.headers["retry-after"]) == (503, "too_busy", "5")
     assert answer.data["detail"] == "the search for runs was not done: it was not done within 0.02 s"
 
 
@@ -220,7 +220,7 @@ async def test_a_search_that_waits_when_its_engine_ends_gets_503(monkeypatch: py
     first, second = await asyncio.gather(*lists)
 
     assert 200 == first.status
-    assert (503, "EngineClosedError") == (second.status, second.error)
+    assert (503, "engine_closed") == (second.status, second.code)
 
 
 def body_of(operation: Operation) -> dict[str, Any] | None:

@@ -70,7 +70,7 @@ async def test_a_principal_follows_a_bounded_number_of_different_lists(engine: T
     await begun.wait()
     app.close()
 
-    assert (refused.status, refused.error, refused.headers["retry-after"]) == (429, "TooManyLists", "5")
+    assert (refused.status, refused.code, refused.headers["retry-after"]) == (429, "too_many_lists", "5")
     assert [[message.name for message in await each] for each in reading] == [["list"]] * 5
 
 
@@ -250,7 +250,7 @@ async def test_each_stream_that_is_followed_takes_a_place(engine: TestEngine) ->
     app.close()
     await again
 
-    assert (refused.status, refused.error) == (503, "TooManyFollowers")
+    assert (refused.status, refused.code) == (503, "too_many_followers")
     assert (await eve.get("/api/v1/runs/run-0/follow?" + "&".join(f"stream={n}" for n in range(6)))).status == 503
 
 

@@ -98,12 +98,12 @@ async def test_no_start_takes_the_slots_of_another_queue(engine: TestEngine, doo
     """Neither those of other people's workflows, nor those outside of all queues, nor a line of its own. [S3 S33]"""
     path, body = BY_QUEUE[door]
     tenant = await caller(engine, tags={"tenant": "a"})
-    assert (await tenant.post(f"/api/v1{path}", {**body, "queue": queue})).error == "QueueRefusedError"
+    assert (await tenant.post(f"/api/v1{path}", {**body, "queue": queue})).code == "queue_refused"
     bound, whole = await caller(engine, workflows=["keys.mail", "keys.note"]), await caller(engine)
 
     refused = await bound.post(f"/api/v1{path}", {**body, "queue": queue})
 
-    assert (refused.status, refused.error) == (403, "QueueRefusedError")
+    assert (refused.status, refused.code) == (403, "queue_refused")
     assert "keys.mails" in refused.data["detail"]
     assert await engine.count(roots_only=True) == 2
     entry = (await engine.audit.list(limit=1))[0]
@@ -155,7 +155,7 @@ async def test_a_fork_does_not_follow_a_run_into_another_queue(tmp_path: Path, *
 
             refused = await eve.post("/api/v1/runs/astray/fork", {"id": "fork"})
 
-            assert (refused.status, refused.error) == (403, "QueueRefusedError")
+            assert (refused.status, refused.code) == (403, "queue_refused")
             assert not await engine.list(id_prefix="fork")
             if has_code:
                 assert (await eve.post("/api/v1/runs/own/fork", {"id": "fork"})).status == 201

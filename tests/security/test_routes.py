@@ -147,7 +147,7 @@ async def test_a_route_that_fails_shows_nothing(engine: TestEngine, name: str, m
     monkeypatch.setitem(it.__dict__, "before_body", None)
     answer = await Caller(Api(engine)).send(it.method, path_of(it), {} if it.body is not None else None)
 
-    assert (answer.status, answer.error) == (500, "InternalError")
+    assert (answer.status, answer.code) == (500, "internal")
     assert CANARY.encode() not in answer.body
     assert b"Traceback" not in answer.body
     check_headers(answer)
@@ -175,7 +175,7 @@ async def test_a_run_of_another_workflow_is_not_there(engine: TestEngine, name: 
         for run_id in ("theirs", "nothing")
     ]
 
-    assert [(404, "RunNotFoundError")] * 2 == [(answer.status, answer.error) for answer in answers]
+    assert [(404, "run_not_found")] * 2 == [(answer.status, answer.code) for answer in answers]
     assert answers[0].body.replace(b"theirs", b"nothing") == answers[1].body
     assert (await engine.get("theirs").info()).updated_at == before
 

@@ -68,7 +68,7 @@ async def test_no_operator_repeats_what_an_admin_has_asked_for(engine: TestEngin
 
     for edit in ({}, {"at": "outlive.choose"}):
         answer = await caller.post(f"{API}/runs/b-1/fork", {"id": "b-2", **edit})
-        assert (answer.status, answer.error) == (409, "RunNotForkableError")
+        assert (answer.status, answer.code) == (409, "run_not_forkable")
     await engine.settle()
 
     assert (await caller.get(f"{API}/runs/b-2")).status == 404
@@ -86,7 +86,7 @@ async def test_no_operator_begins_again_with_what_an_admin_has_stopped(engine: T
     assert (await caller.post(f"{API}/bulk/operations", chosen)).status == 201
     await engine.settle()
 
-    assert (refused.status, refused.error) == (409, "RunNotRetriableError")
+    assert (refused.status, refused.code) == (409, "run_not_retriable")
     assert (await caller.get(f"{API}/runs/b-1")).data["status"] == "cancelled"
     admin = Caller(Api(engine, auth="keys"), key=(await engine.keys.create("ann", scope="admin")).secret)
     assert (await admin.post(f"{API}/runs/b-1/retry")).status == 200

@@ -156,7 +156,7 @@ async def test_an_operation_that_cannot_be_bound_to_a_tag_is_refused(engine: Tes
     [S3 S33]"""
     answer = await ask(await caller(engine), OPERATIONS[name], "b-waits")
 
-    assert (answer.status, answer.error) == (403, "Forbidden")
+    assert (answer.status, answer.code) == (403, "forbidden")
     assert MARK.encode() not in answer.body
 
 
@@ -169,7 +169,7 @@ async def test_a_run_of_another_tenant_is_not_there(engine: TestEngine, name: st
     assert len(ids) > len(KINDS) + 2
     for run_id in ids:
         answer = await ask(a, OPERATIONS[name], run_id)
-        assert (answer.status, answer.error) == (404, "RunNotFoundError"), run_id
+        assert (answer.status, answer.code) == (404, "run_not_found"), run_id
         assert MARK.encode() not in answer.body
         assert "tenant" not in answer.body.decode().replace(run_id, "")
     await engine.settle()
@@ -206,7 +206,7 @@ async def test_own_runs_are_there(engine: TestEngine, name: str) -> None:
     answers = [await ask(a, it, run_id) for run_id in ids]
 
     assert [] == [it.body for it in answers if it.status in (401, 403) or it.status >= 500]
-    missing = [it for it in answers if it.status == 404 and it.error == "RunNotFoundError"]
+    missing = [it for it in answers if it.status == 404 and it.code == "run_not_found"]
     assert not missing
 
 
@@ -234,7 +234,7 @@ async def test_the_tag_of_another_tenant_cannot_be_asked_for(engine: TestEngine,
     both = "?tag=tenant%3Da&tag=tenant%3Db", "?tag=tenant%3Db&tag=tenant%3Da"
     for query in ("?tag=tenant%3Db", *both[:1]):
         refused = await a.get(path + query)
-        assert (refused.status, refused.error) == (403, "Forbidden")
+        assert (refused.status, refused.code) == (403, "forbidden")
         assert MARK.encode() not in refused.body
     if "follow" not in path:
         assert (await a.get(f"{path}?tag=note%3D{MARK}")).data in (
@@ -250,7 +250,7 @@ async def test_verbs_for_many_runs_reach_own_runs_only(engine: TestEngine, name:
     refused = await a.post(path, FILTER | {"tags": {"tenant": "b"}})
     preview = await a.post(path, BODIES[name] | {"dry_run": True, "tags": {"note": "mine"}})
 
-    assert (refused.status, refused.error) == (403, "Forbidden")
+    assert (refused.status, refused.code) == (403, "forbidden")
     assert preview.status == 200
     if name != "bulk.purge":
         assert {item["id"][0] for item in preview.data["items"]} <= {"a"}
@@ -306,7 +306,7 @@ async def test_no_run_is_started_for_another_tenant(engine: TestEngine, place: s
     body = BODIES["batches.start" if place == "batches" else "runs.start"] | {"tags": {"tenant": "b"}}
     answer = await a.post(f"/api/v1/{place}", body)
 
-    assert (answer.status, answer.error) == (422, "InvalidArgumentError")
+    assert (answer.status, answer.code) == (422, "invalid_argument")
     assert await engine.count(internal=True) == before
 
 
@@ -344,7 +344,7 @@ async def test_headers_name_the_tenant_of_the_key(engine: TestEngine, door: str)
         return await a.post(path or f"{place}/asks/go", body | ({"wait": 0} if path is None else {}))
 
     refused = await send({"tenant": "b"})
-    assert (refused.status, refused.error) == (422, "InvalidArgumentError")
+    assert (refused.status, refused.code) == (422, "invalid_argument")
     before = {run.id for run in await engine.list(limit=1000)}
     assert (await send({"more": "1"})).status in (201, 202)
     (made,) = [run.id for run in await engine.list(limit=1000, roots_only=True) if run.id not in before]
@@ -363,7 +363,7 @@ async def test_a_start_takes_no_id_from_another_tenant(engine: TestEngine, on_co
         await a.post(f"{RUNS}/a-ended/fork", {"id": "b-ended"}),
     ]
 
-    assert [(409, "RunExistsError")] * 4 == [(answer.status, answer.error) for answer in answers]
+    assert [(409, "run_exists")] * 4 == [(answer.status, answer.code) for answer in answers]
     assert await state_of(engine, "b") == before
 
 
@@ -394,7 +394,7 @@ async def test_a_message_does_not_reach_a_run_of_another_tenant_that_takes_its_i
 
     answer = await Caller(late, key=key.secret, address=FAR).post(f"{RUNS}/b-late/signals/go", {"start": STARTED})
 
-    assert (answer.status, answer.error) == (404, "RunNotFoundError")
+    assert (answer.status, answer.code) == (404, "run_not_found")
     await engine.settle()
     theirs = await row_of(engine, "b-late")
     assert await store_of(engine).read_inbox([theirs.journal]) == {}
@@ -434,7 +434,7 @@ async def test_no_answer_tells_of_a_run_of_another_tenant_that_takes_the_id_mean
 
     answer = await Caller(late, key=key.secret, address=FAR).post(f"{RUNS}/a-waits/{path}", body)
 
-    assert (answer.status, answer.error) == (404, "RunNotFoundError")
+    assert (answer.status, answer.code) == (404, "run_not_found")
     assert MARK.encode() not in answer.body
     assert b"refund" not in answer.body
 
@@ -468,7 +468,7 @@ async def test_a_run_whose_code_gives_it_to_another_tenant_is_not_there(engine: 
     await engine.settle()
     answer = await ask(a, OPERATIONS[name], "a-strays")
 
-    assert (answer.status, answer.error) == (404, "RunNotFoundError")
+    assert (answer.status, answer.code) == (404, "run_not_found")
     assert MARK.encode() not in answer.body
     assert "a-strays" not in {run["id"] for run in (await a.get(RUNS)).data["items"]}
 

@@ -130,7 +130,7 @@ async def test_a_key_that_is_revoked_gets_nothing_that_it_waits_for(engine: Test
     await engine.settle()
     given = await asyncio.wait_for(waiting, 20)
 
-    assert (given.status, given.error) == (401, "Unauthenticated")
+    assert (given.status, given.code) == (401, "unauthenticated")
     assert SECRET.encode() not in given.body
 
 

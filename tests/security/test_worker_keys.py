@@ -67,7 +67,7 @@ async def test_a_viewer_does_not_see_the_lease_of_a_task(engine: TestEngine, tmp
     for text in sorted(text for text in seen if 0 < len(text) <= 1000):
         for lease in (text, text.rpartition("#")[2] or "-"):
             stolen = await thief.post(f"{TASKS}/{task['id']}/complete", {"lease": lease, "output": 1})
-            assert (stolen.status, stolen.error) == (409, "TaskLeaseLostError"), lease
+            assert (stolen.status, stolen.code) == (409, "task_lease_lost"), lease
 
     files = [path.read_bytes() for path in sorted(tmp_path.iterdir()) if path.is_file()]
     assert files
@@ -85,7 +85,7 @@ async def test_a_task_that_has_ended_shows_no_lease(engine: TestEngine) -> None:
 
     for session in sorted(text for text in texts(history.data) if text.startswith("remote gpu-1#")):
         again = await owner.post(f"{TASKS}/{task['id']}/complete", {"lease": session, "output": 7})
-        assert (again.status, again.error) == (409, "TaskEndedError")
+        assert (again.status, again.code) == (409, "task_ended")
     again = await owner.post(f"{TASKS}/{task['id']}/complete", {"lease": task["lease"], "output": 7})
     assert again.status == 200
 
@@ -109,7 +109,7 @@ async def test_a_key_for_some_queues_claims_from_no_other(engine: TestEngine) ->
     refused = await bound.post(f"{TASKS}/claim", {**WANTED, "queue": "payments"})
     default = await bound.post(f"{TASKS}/claim", {**WANTED, "queue": "default"})
 
-    assert (refused.status, refused.error) == (default.status, default.error) == (403, "Forbidden")
+    assert (refused.status, refused.code) == (default.status, default.code) == (403, "forbidden")
     assert "gpu, video" in refused.data["next"]
     task = (await bound.post(f"{TASKS}/claim", WANTED)).data["task"]
     assert task["input"] == 7

@@ -7,6 +7,16 @@ export interface ActionsPage {
   next: string | null;
 }
 
+/** The verb that helps next. As text it is a call in Python, with its effect. */
+export interface Advice {
+  /** The verb of the engine: `resume`, `queues.set`. */
+  verb: string;
+  /** Its arguments, by the names that the engine has for them. */
+  arguments: Record<string, unknown>;
+  /** The end of a sentence that begins with the call: `lets it go on`. */
+  effect: string;
+}
+
 /** The answer of a run to an ask. */
 export interface AnswerView {
   key: string;
@@ -192,6 +202,8 @@ export interface BatchInfo {
   finished_at: string | null;
   /** The wait of the batch, or how it ended; empty in lists. */
   why: string;
+  /** The verbs that help it go on. */
+  advice: Advice[];
 }
 
 /** A page of batches. */
@@ -644,6 +656,8 @@ export interface Incomplete {
   kind: "damaged" | "interrupted" | "parked" | "undefined";
   /** One sentence for a person, the same that `why` says. */
   reason: string;
+  /** The verbs that help. */
+  advice: Advice[];
 }
 
 /** Runs that do not move. */
@@ -770,6 +784,8 @@ export interface NewRunToken {
 export interface NotAnswered {
   key: string;
   why: string;
+  /** The verbs that help the run go on. */
+  advice: Advice[];
 }
 
 /** The run has not ended; ask again. */
@@ -777,6 +793,8 @@ export interface NotEnded {
   id: string;
   status: "cancelled" | "continued" | "damaged" | "failed" | "parked" | "pending" | "running" | "succeeded" | "timed_out" | "waiting";
   why: string;
+  /** The verbs that help it go on. */
+  advice: Advice[];
 }
 
 /** The outcomes of many runs. */
@@ -839,16 +857,25 @@ export interface PinnedDocument {
 
 /** The problem, and how to solve it (RFC 9457). */
 export interface ProblemBody {
-  /** `urn:outlive:error:` and the name of the error. */
+  /** `urn:outlive:error:` and the code. */
   type: string;
   /** The title of the status. */
   title: string;
   status: number;
   /** The cause. */
   detail: string;
-  /** The name of the error. */
+  /**
+   * The class that a program in Python catches, one of `outlive.errors`. `ServerError` has what no engine in its own
+   * process would refuse: a key, a limit of the server, a bug.
+   */
   error: string;
-  /** The advice. */
+  /** The kind of the error, as a name that does not change: `queue_not_found`. */
+  code: string;
+  /** The facts of the error, such as `run_id`: the attributes that its class has in Python. */
+  facts: Record<string, unknown>;
+  /** The verbs that help next, as data. */
+  advice: Advice[];
+  /** The next thing to do, as a sentence; the advice in it as requests. */
   next: string;
 }
 
@@ -1188,6 +1215,8 @@ export interface ScheduleInfo {
   missed: number;
   /** One sentence: when it fires next, or what stands in its way. */
   why: string;
+  /** The verbs that help, if something stands in its way. */
+  advice: Advice[];
 }
 
 /** A run of a schedule. */
@@ -1654,6 +1683,10 @@ export interface WhyView {
   status: "cancelled" | "continued" | "damaged" | "failed" | "parked" | "pending" | "running" | "succeeded" | "timed_out" | "waiting";
   /** One sentence. */
   why: string;
+  /** The verbs that help next, as data. */
+  advice: Advice[];
+  /** The advice as requests. */
+  next: string;
 }
 
 /** A session of a worker, and its lease. */

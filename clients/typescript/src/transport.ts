@@ -39,8 +39,12 @@ export interface Message<Name extends string = string, Data = unknown> {
 export class Refused extends Error {
   /** The status of HTTP. */
   status: number;
-  /** The name of the error: "RunNotFoundError". */
+  /** The class of the error in Python: "NotFoundError". */
   error: string;
+  /** The kind of the error, as a name that does not change: "queue_not_found". */
+  code: string;
+  /** The facts of the error, such as `run_id`. */
+  facts: Record<string, unknown>;
   /** What the caller can do. */
   next: string;
   /** Everything that the server has said of it. */
@@ -51,6 +55,8 @@ export class Refused extends Error {
     this.name = "Refused";
     this.status = status;
     this.error = String(problem.error ?? "");
+    this.code = String(problem.code ?? "");
+    this.facts = (problem.facts ?? {}) as Record<string, unknown>;
     this.next = String(problem.next ?? "");
     this.problem = problem;
   }

@@ -33,12 +33,14 @@ from outlive._journal.arguments import Signature
 from outlive._journal.redaction import RowNames
 from outlive._model import Payload, Run
 from outlive._model.queue import Place
+from outlive._model.why import Why
 from outlive._replay.ask import cancel_detached, end_of, run_item, start_detached, this_execution
 from outlive._replay.command import StepSpec, WorkflowSpec
 from outlive._replay.deciding import publish
 from outlive._replay.ending import result_of
 from outlive._replay.execution import Execution
 from outlive._replay.frame import SCOPE
+from outlive.errors.advice import Advice
 from outlive.errors.run import BatchFailedError
 
 CHUNKS_OPEN_MAX = 16
@@ -247,8 +249,9 @@ class BatchWorkflows(OwnWorkflows):
 
     def no_retry(self, root: Run) -> str:
         """A batch is retried by another one."""
-        advice = f"await engine.batches.get({root.id.partition('~')[0]!r}).retry_failed()"
-        return f"it is a batch, or a chunk of one: {advice} starts another one of what has not succeeded"
+        batch = {"batch_id": root.id.partition("~")[0]}
+        advice = Advice("batches.retry_failed", batch, "starts another one of what has not succeeded")
+        return Why("it is a batch, or a chunk of one", advice)
 
     def no_fork(self, root: Run) -> str:
         """A batch is started again and not forked."""

@@ -29,6 +29,7 @@ from outlive.errors import (
     StepTimeoutError,
     UnserialisableError,
 )
+from outlive.errors.base import message_of
 from outlive.errors.run import NotBegunError
 from outlive.errors.step import ProcessDiedError
 from outlive.errors.store import StreamFullError, TransactionOverError, TransactionRefusedError
@@ -198,7 +199,7 @@ def _plain_or_none(value: Any) -> Any:
 
 def _text(thing: object) -> str:
     try:
-        text = str(thing)
+        text = message_of(thing) if isinstance(thing, BaseException) else str(thing)
     except Exception as broken:  # A __str__ that raises must not cost us the failure.
         text = f"<str() of {type(thing).__qualname__} raised {type(broken).__qualname__}>"
     return storable(text[:TEXT_CHARACTERS_MAX])

@@ -26,6 +26,7 @@ from uuid import UUID
 
 import msgspec
 
+from outlive._model.why import Why
 from outlive.errors import UnserialisableError
 
 NOT_AWAITED = "this is a call whose result was not waited for; await it"
@@ -74,6 +75,8 @@ def _plain(value: Any, what: str, path: str, depth: int) -> Any:
             what, path, kind.__name__, "its time zone would come back as a fixed offset; convert it: .astimezone(UTC)"
         )
     write = _WRITERS.get(kind)
+    if kind is Why:
+        return str(value)
     if write is None:
         raise UnserialisableError(
             what,

@@ -31,6 +31,7 @@ import msgspec
 
 from outlive._journal.modelled import Adapter, advice, is_for_pydantic, is_model, read_model, write_model
 from outlive._journal.tagged import DEPTH_MAX, NOT_AWAITED, find_unwritable, from_plain, has_plain_zone, to_plain
+from outlive._model.why import Why
 from outlive.errors import ConfigurationError, UnreadableError, UnserialisableError
 from outlive.errors.program import UnstorableTypeError
 
@@ -423,6 +424,8 @@ def write_custom(value: Any) -> Any:
         return _stored_as(converter.encode(value), converter.to)
     if isinstance(value, CoroutineType):
         raise TypeError(NOT_AWAITED)
+    if type(value) is Why:
+        return str(value)
     if isinstance(value, (str, int, float)):
         plain = next(each.__name__ for each in (str, int, float) if isinstance(value, each))
         raise TypeError(
@@ -500,8 +503,8 @@ def _is_exact(back: Any, value: Any) -> bool:
     """Whether of two equal values also the types are equal, all the way down."""
     kind = type(value)
     if type(back) is not kind:
-        # An int where the annotation says float is what every Python programmer means.
-        return type(back) is float and kind is int
+        # An int where the annotation says float is what every Python programmer means; the text of a Why is its text.
+        return (type(back), kind) in ((float, int), (str, Why))
     if kind in _LEAVES:
         return True
     if kind is datetime or kind is time:

@@ -33,6 +33,7 @@ from outlive._replay.loop import RunLoop
 from outlive._replay.timers import Timer
 from outlive._replay.undo_deadline import UndoDeadline
 from outlive.errors import OutliveError, UndoFailedError
+from outlive.errors.base import facts_of
 from outlive.errors.program import DivergenceError, RunDropped
 
 CallT = TypeVar("CallT", StepCall, ChildCall, DetachedCall, RecordCall)
@@ -205,9 +206,9 @@ class Execution:
     def park(self, error: OutliveError, run: int = 0) -> None:
         """Stop here: going on would be wrong, failing would lose the run."""
         if not self.is_parked:
-            self.is_parked, self.parked_for, self.park_facts = True, (type(error), run), dict(vars(error))
+            self.is_parked, self.parked_for, self.park_facts = True, (type(error), run), facts_of(error)
             lacks = next((call for _, call in self.unasked_marks), "").removeprefix(PATCH)
-            reason = str(error)
+            reason = error.summary
             if not isinstance(error, DivergenceError | UndoFailedError):
                 # Whatever the reason is, a person must see in which code and at which event.
                 reason = f"{self._definition(run)} stopped at event {self.events}: {reason}"

@@ -9,6 +9,7 @@ import msgspec
 
 from outlive._values.failure import Failure
 from outlive._values.run import Status
+from outlive.errors.advice import Advice
 
 R = TypeVar("R")
 
@@ -32,6 +33,8 @@ class BatchInfo(msgspec.Struct, frozen=True, kw_only=True):
     finished_at: datetime | None
     why: str = ""
     """The wait of the batch, or how it ended; empty in lists."""
+    advice: tuple[Advice, ...] = ()
+    """The verbs that help it go on."""
 
     def __repr__(self) -> str:
         ended = f"{self.succeeded} of {self.total} succeeded, {self.failed} failed"

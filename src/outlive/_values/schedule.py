@@ -8,6 +8,7 @@ import msgspec
 
 from outlive._model.run import definition_shown
 from outlive._model.schedule import Schedule
+from outlive.errors.advice import Advice
 
 
 class ScheduledRun(msgspec.Struct, frozen=True):
@@ -48,6 +49,8 @@ class ScheduleInfo(msgspec.Struct, frozen=True, kw_only=True):
     """Ticks that passed while no worker was there, and were not caught up; at least so many."""
     why: str
     """One sentence: when it fires next, or what stands in its way."""
+    advice: tuple[Advice, ...] = ()
+    """The verbs that help, if something stands in its way."""
 
     @property
     def definition(self) -> str:

@@ -1,97 +1,62 @@
-"""Translates the advice of the engine from Python into the words of a shell.
-
-Errors and `why()` name the verb that helps, as a program calls it: `engine.resume('order-7')`. A person who reads that
-in a terminal types `outlive runs resume order-7`.
-"""
+"""Advice in the words of a terminal: `outlive runs resume order-7` where Python says `engine.resume('order-7')`."""
 
 from __future__ import annotations
 
-import ast
-import re
 import shlex
-from itertools import islice
+from typing import TYPE_CHECKING
 
-COMMANDS: dict[str, tuple[str, ...]] = {
-    "approvals.list": ("approvals list", "--run"),
-    "ask": ("ask",),
-    "asks.answer": ("ask", "", "", "--key"),
-    "audit.verify": ("audit verify",),
-    "cancel": ("runs cancel",),
-    "fork": ("runs fork",),
-    "keys.list": ("keys list",),
-    "list": ("runs list",),
-    "pause": ("runs pause",),
-    "queues.list": ("queues list",),
-    "queues.pause": ("queues pause",),
-    "queues.resume": ("queues resume",),
-    "queues.set": ("queues set",),
-    "quotas.set": ("namespaces quota",),
-    "resume": ("runs resume",),
-    "retry": ("runs retry",),
-    "schedules.backfill": ("schedules backfill",),
-    "schedules.list": ("schedules list",),
-    "schedules.resume": ("schedules resume",),
-    "schedules.trigger": ("schedules trigger",),
-    "skip_step": ("runs skip",),
-    "workflows.list": ("workflows list",),
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from outlive.errors.advice import Advice
+
+COMMANDS: dict[tuple[str, str], str] = {
+    ("approvals.list", ""): "approvals list",
+    ("approvals.list", "run_id"): "approvals list --run {run_id}",
+    ("ask", "run_id"): "ask {run_id} {name} --key {key}",
+    ("asks.answer", "run_id"): "ask {run_id} {name} --key {key}",
+    ("batches.retry_failed", "batch_id"): "batches retry {batch_id}",
+    ("cancel", "run_id"): "runs cancel {run_id}",
+    ("flows.enable", "name"): "flows enable {name}",
+    ("flows.list", ""): "flows list",
+    ("keys.list", ""): "keys list",
+    ("list", ""): "runs list",
+    ("queues.list", ""): "queues list",
+    ("queues.resume", "queue"): "queues resume {queue}",
+    ("queues.set", "queue"): "queues set {queue} --concurrency {concurrency}",
+    ("quotas.set", "namespace"): "namespaces quota {namespace}",
+    ("resume", "all"): "runs resume --all",
+    ("resume", "run_id"): "runs resume {run_id}",
+    ("resume", "workflow"): "runs resume --workflow {workflow}",
+    ("schedules.list", ""): "schedules list",
+    ("schedules.resume", "name"): "schedules resume {name}",
+    ("skip_step", "run_id"): "runs skip {run_id}",
+    ("workflows.list", ""): "workflows list",
 }
-"""By the verb of the engine, the command, and the options that take its arguments by position; '' for a plain one."""
-CALL_CHARACTERS_MAX, CALL_ENDS_MAX = 1_000, 8
-"""How far the end of a call is looked for: a text may also be what a user's own code said."""
-_VERB = re.compile(r"\bengine\.([a-z_]+(?:\.[a-z_]+)?)")
+"""The command for each kind of advice; its arguments stand in braces."""
 
 
-def as_typed(text: str) -> str:
-    """The text with commands in the place of the verbs that have one; the rest stays as it is."""
-    parts, done = [], 0
-    for found in _VERB.finditer(text):
-        if found.start() < done or found[1] not in COMMANDS:
-            continue
-        source = _call_in(text[found.start() :], found.end() - found.start())
-        words = [] if source is None else _arguments(source, COMMANDS[found[1]][1:])
-        if words is None:
-            continue
-        command = " ".join(["outlive", COMMANDS[found[1]][0], *words])
-        is_plain = source is None or text[: found.start()].endswith("`")
-        parts += [text[done : found.start()], command if is_plain else f"`{command}`"]
-        done = found.start() + len(source) if source else found.end()
-    return "".join([*parts, text[done:]])
+def as_typed(said: object) -> str:
+    """An error, or what `why` said, with its advice as commands; anything else as it is."""
+    from outlive._model.why import Why
+    from outlive.errors import OutliveError
+
+    if isinstance(said, OutliveError | Why):
+        return typed(said.summary, said.advice)
+    return str(said)
 
 
-def _call_in(text: str, name_end: int) -> str | None:
-    """The call at the beginning of a text; None if a verb is only named."""
-    if text[name_end : name_end + 1] != "(":
-        return None
-    near = text[:CALL_CHARACTERS_MAX]
-    ends = islice((found.end() for found in re.finditer(r"\)", near)), CALL_ENDS_MAX)
-    return next((near[:end] for end in ends if _tree(near[:end]) is not None), None)
+def typed(summary: str, advice: Iterable[Advice]) -> str:
+    """A sentence with its advice as commands."""
+    from outlive.errors.advice import in_words
+
+    return in_words(summary, advice, as_command)
 
 
-def _tree(source: str) -> ast.Call | None:
-    try:
-        tree = ast.parse(source, mode="eval").body
-    except SyntaxError:
-        return None
-    return tree if isinstance(tree, ast.Call) else None
-
-
-def _arguments(source: str, options: tuple[str, ...]) -> list[str] | None:
-    """The words after the command; None if an argument is nothing that a shell could give."""
-    call = _tree(source)
-    assert call is not None, f"{source} was found to be a call"
-    flags = [*options, *[""] * len(call.args)]
-    given = [*zip(flags, call.args, strict=False), *((f"--{it.arg}", it.value) for it in call.keywords)]
-    words: list[str] = []
-    for flag, value in given:
-        match value:
-            case ast.Constant(value=bool()):
-                words.append(flag)
-            case ast.Constant(value=str() | int() as plain):
-                words += [flag, shlex.quote(str(plain))]
-            case ast.Name(id=name):
-                words += [flag, name.upper()]
-            case ast.Constant():  # `...`: what a person gives there.
-                pass
-            case _:
-                return None
-    return [word for word in words if word]
+def as_command(advice: Advice) -> str:
+    """The command that a person types; empty if none does it."""
+    command = COMMANDS.get(advice.kind)
+    if command is None:
+        return ""
+    words = {name: shlex.quote(str(it)) for name, it in advice.arguments.items()}
+    return advice.with_effect(f"`outlive {command.format(**words)}`")

@@ -278,7 +278,7 @@ def open_engine(url: str) -> AbstractAsyncContextManager[Engine]:
 @asynccontextmanager
 async def open_server(url: str) -> AsyncIterator[Remote]:
     """A connection to a server by its address; the key is in OUTLIVE_KEY."""
-    from outlive.errors import OutliveError, ServerError
+    from outlive.errors import ServerError
     from outlive.remote import connect
 
     async with connect(url, timeout=SERVER_SECONDS) as remote:
@@ -287,10 +287,6 @@ async def open_server(url: str) -> AsyncIterator[Remote]:
         except ServerError as error:
             if error.status == UNAUTHENTICATED:
                 error.add_note("a command takes it from OUTLIVE_KEY")
-            raise
-        except OutliveError as error:
-            # The message says what to do, as on a store; the note of a server says what to request.
-            error.__notes__ = []
             raise
 
 
@@ -376,9 +372,9 @@ def run(
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
     except (StoreUrlError, ConfigurationError) as error:
-        raise Mistake(as_typed(str(error))) from error
+        raise Mistake(as_typed(error)) from error
     except OutliveError as error:
-        raise click.ClickException(as_typed("; ".join([str(error), *getattr(error, "__notes__", ())]))) from error
+        raise click.ClickException("; ".join([as_typed(error), *getattr(error, "__notes__", ())])) from error
     except click.ClickException:
         raise
     except Exception:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from outlive.cli.advice import as_typed
 from outlive.cli.paint import span
 
 if TYPE_CHECKING:
@@ -33,7 +32,7 @@ def note_of(run: Run) -> str:
     if run.error is not None:
         return failure_shown(run.error)
     if run.reason:
-        return as_typed(run.reason)
+        return run.reason
     if run.has_ended:
         took = (run.finished_at or run.updated_at) - run.created_at
         return f"took {span(max(0.0, took.total_seconds()))}"

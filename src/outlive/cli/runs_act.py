@@ -186,7 +186,7 @@ async def _do_in_background(engine: Engine, choice: Choice, act: Act) -> int:
             click.echo(line, err=True)
         shown = line
         await asyncio.sleep(PROGRESS_SECONDS / 4)
-    refusals = [{"id": it.id, "error": as_typed(it.message)} for it in progress.refusals]
+    refusals = [{"id": it.id, "error": it.message} for it in progress.refusals]
     if choice.as_json:
         print_json({"operation": progress.id, "done": progress.done, "refused": progress.refused, "refusals": refusals})
     else:
@@ -226,7 +226,7 @@ async def _do(engine: Engine, run_id: str, act: Act) -> dict[str, Any]:
     except StoreError:
         raise  # No other run would fare better.
     except OutliveError as error:
-        return {"id": run_id, "error": as_typed(str(error))}
+        return {"id": run_id, "error": as_typed(error)}
     return {"id": run_id, "new_id": answer} if isinstance(answer, str) else {"id": run_id}
 
 
@@ -371,7 +371,7 @@ def operations(*, operation_id: str | None, url: str, as_json: bool) -> None:
     print_table(["operation", "verb", "status", "done", "refused", "by", "reason"], rows)
     if operation_id is not None:
         for refusal in found[0].refusals:
-            click.echo(f"run {refusal.id}: {as_typed(refusal.message)}")
+            click.echo(f"run {refusal.id}: {refusal.message}")
 
 
 @click.command()

@@ -141,7 +141,7 @@ async def _import(url: str, texts: list[tuple[str, str]], new_id: str | None, *,
             try:
                 found.append((await engine.import_run(text, id=new_id)).id)
             except OutliveError as error:
-                raise click.ClickException(f"{name}: {as_typed(str(error))}") from error
+                raise click.ClickException(f"{name}: {as_typed(error)}") from error
             if says:
                 click.echo(f"run {found[-1]} imported")
     return found

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from outlive.cli.advice import as_typed
+from outlive.cli.advice import typed
 from outlive.cli.edge import ask, print_json, print_table
 from outlive.cli.run_view import plain_run
 
@@ -25,7 +25,7 @@ def list_stuck(url: str, *, limit: int, after: str | None, only_ids: bool, as_js
         for it in found:
             click.echo(it.run.id)
     elif found:
-        rows = [[it.run.id, it.run.definition, it.kind, as_typed(it.reason)] for it in found]
+        rows = [[it.run.id, it.run.definition, it.kind, typed(it.reason, it.advice)] for it in found]
         print_table(["run", "workflow", "kind", "why"], rows)
     else:
         click.echo("every run is moving, waiting for something, or has ended", err=True)
@@ -34,4 +34,4 @@ def list_stuck(url: str, *, limit: int, after: str | None, only_ids: bool, as_js
 
 
 def _plain(it: Incomplete) -> dict[str, Any]:
-    return {**plain_run(it.run), "kind": it.kind, "why": as_typed(it.reason)}
+    return {**plain_run(it.run), "kind": it.kind, "why": typed(it.reason, it.advice)}

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from outlive.cli.advice import as_typed
+from outlive.cli.advice import typed
 from outlive.cli.edge import (
     Group,
     ask,
@@ -48,8 +48,8 @@ def list_(*, url: str, as_json: bool) -> None:
         click.echo("there are no schedules on this store")
         return
     rows = [
-        [info.name, info.definition, " ".join(each.status for each in info.last[:3]) or "-", as_typed(info.why)]
-        for info in found
+        [it.name, it.definition, " ".join(each.status for each in it.last[:3]) or "-", typed(it.why, it.advice)]
+        for it in found
     ]
     print_table(["schedule", "workflow", "last", "why"], rows)
 
@@ -84,7 +84,7 @@ def resume(*, name: str, url: str, as_json: bool) -> None:
     """Let a schedule go on that was paused or has tripped."""
     ask(url, lambda engine: engine.schedules.resume(name))
     info = ask(url, lambda engine: engine.schedules.get(name))
-    say(f"schedule {name}: {as_typed(info.why)}", info, as_json=as_json)
+    say(f"schedule {name}: {typed(info.why, info.advice)}", info, as_json=as_json)
 
 
 @schedules.command()

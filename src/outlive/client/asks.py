@@ -24,6 +24,7 @@ from outlive.client.inbox import Inbox
 from outlive.client.message_key import key_of_ask
 from outlive.client.message_start import MessageStarts
 from outlive.errors import AskFailedError, RunFinishedError, RunParkedError, StepFailedError, UnreadableError
+from outlive.errors.advice import Advice
 from outlive.errors.program import WorkflowNotFoundError
 from outlive.errors.run import AskNotFoundError, AskRefusedError, AskTimeoutError, RunDamagedError
 
@@ -197,5 +198,5 @@ def _no_answer(asked: AskId, run: Run) -> Exception:
     if run.status.is_terminal:
         return AskRefusedError(*asked, run.status.value)
     error = (RunDamagedError if run.status is RunStatus.DAMAGED else RunParkedError)(asked.run_id, run.reason)
-    error.add_note(f"the ask goes on with the run: engine.asks.answer{tuple(asked)!r} waits for its answer")
-    return error
+    effect = "waits for the answer to the ask, which goes on with the run"
+    return error.advising(*error.advice, Advice("asks.answer", asked._asdict(), effect))

@@ -84,7 +84,7 @@ class Reader:
             raise RunExistsError(
                 run.id,
                 f"{run.status.value}, a run of workflow {run.workflow} and not of a batch",
-                "give the id of a batch, or use engine.get(id) for this run",
+                "give the id of a batch",
             )
         rows = await self.store.read_journal(run.journal, limit=1)
         first = creation_in(rows[0], nonce=run.nonce, run_id=run.id)
@@ -321,7 +321,8 @@ class StoredBatch(Batch[R]):
 
     async def info(self) -> BatchInfo:
         found = await self._reader.info_of(await self._reader.row(self.id))
-        return msgspec.structs.replace(found, why=await self.run.why())
+        why = await self.run.why()
+        return msgspec.structs.replace(found, why=why.summary, advice=why.advice)
 
     async def failures(self, *, limit: int = 1_000) -> list[ItemFailure]:
         return await self._reader.failures(self.id, limit=given.whole("batch.failures", "limit", limit))

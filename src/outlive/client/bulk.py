@@ -17,6 +17,7 @@ from outlive._values.outcome import RunOutcome
 from outlive._values.run import Run as ShownRun
 from outlive.client.finding import Finder, RunFilters, filter_of
 from outlive.errors import InvalidArgumentError, StoreUnavailableError
+from outlive.errors.base import message_of
 
 LIMIT = 100
 """How many runs one call is for unless it says so."""
@@ -135,5 +136,5 @@ def acted_on(found: Iterable[AnyRun], *, is_for_trees: bool) -> list[AnyRun]:
 
 
 def _outcome(run: Run, *, done: bool = False, error: Exception | None = None) -> RunOutcome:
-    name, message = ("", "") if error is None else (type(error).__name__, str(error))
+    name, message = ("", "") if error is None else (type(error).__name__, message_of(error))
     return RunOutcome(run.id, run.workflow, run.status.value, done, name, message)

@@ -38,6 +38,7 @@ from outlive.errors import (
     RunNotFoundError,
     StoreError,
 )
+from outlive.errors.base import message_of
 
 WHERE = "engine.bulk.start"
 RUNS_MAX = 1_000_000
@@ -151,7 +152,7 @@ class BulkOperations:
         limit = given.whole(WHERE, "limit", options.pop("limit", RUNS_MAX), most=RUNS_MAX)
         roots_only = given.flag(WHERE, "roots_only", options.pop("roots_only", True))
         if options.pop("dry_run", False):
-            raise InvalidArgumentError(WHERE, "dry_run", True, "look with engine.list and engine.count before")
+            raise InvalidArgumentError(WHERE, "dry_run", True, "list and count the runs before")
         if all(value is None for value in options.values()):
             raise InvalidArgumentError(WHERE, "workflow", None, "say by a filter which runs you mean, workflow='order'")
         now_at, actor, bounds = self._access.store.now(), ACTING.get(), own_bounds()
@@ -278,7 +279,7 @@ class BulkOperations:
             except OutliveError as error:
                 # A worker may have died when it was done and before the journal of the operation said so.
                 if not await log._has_done(request, run_id):
-                    return Refusal(run_id, type(error).__name__, str(error))
+                    return Refusal(run_id, type(error).__name__, message_of(error))
             return None
 
         token = TOGETHER.set(Commits(self._access.own_store))

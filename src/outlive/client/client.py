@@ -29,6 +29,7 @@ from outlive._model.bounds import UNBOUND, Bounds
 from outlive._model.long_journal import long_journal_shown
 from outlive._model.remote import remote_step_of
 from outlive._model.under_way import StepUnderWay, timed_out
+from outlive._model.why import Why
 from outlive._replay.command import WorkflowSpec
 from outlive._store.contract import PAGE_SIZE_MAX, Message, MessageKind, Outcome, Store
 from outlive._values.event import Event, event_of
@@ -216,7 +217,7 @@ class Client:
         fields: dict[str, Any] = TAGGED.decode(data, f"what run {run_id} published")
         return fields
 
-    async def why(self, run_id: str, *, bounds: Bounds = UNBOUND) -> str:
+    async def why(self, run_id: str, *, bounds: Bounds = UNBOUND) -> Why:
         """One sentence: what a run waits for, or how it ended. It tells nothing of other runs but those within the
         `bounds`."""
         run = await self.info(run_id)
@@ -230,7 +231,7 @@ class Client:
         pauses = await self._pauser.pauses()
         moves = await self._under_way.sentence(run, root, now_at=store.now()) if root.owner else ""
         if root.owner and (pause := await self._pauser.pause_ahead(root)):
-            return f"it is to be {pause}, when the steps that run have ended" + (moves and f"; now it is {moves}")
+            return Why(f"it is to be {pause}, when the steps that run have ended" + (moves and f"; now it is {moves}"))
         line = await why_in_line(store, root, bounds=bounds)
         other_line = await why_others_in_line(store, others.values(), bounds=bounds)
         workers, now_at = await store.list_workers(), store.now()
@@ -238,10 +239,11 @@ class Client:
         sentence = why(
             run, root, workers, shown, now_at=now_at, pauses=pauses, line=line, other_line=other_line, doing=moves
         )
-        return "; ".join(part for part in (sentence, await self._advice(run)) if part)
+        long = await self._warning(run)
+        return Why.of(sentence, "; ", long) if long else sentence
 
-    async def _advice(self, run: Run) -> str:
-        """The advice for a run whose journal is too long; empty for any other run."""
+    async def _warning(self, run: Run) -> str:
+        """The warning for a run whose journal is too long; empty for any other run."""
         events_max = self.limits.history_events_advised_max
         advice = long_journal_shown(run.workflow, events_max)
         if not advice or run.number or run.status not in MOVES:

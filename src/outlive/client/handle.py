@@ -12,6 +12,7 @@ from msgspec import UNSET
 from outlive._model import given
 from outlive._model.approval import Approval
 from outlive._model.under_way import StepUnderWay
+from outlive._model.why import Why
 from outlive._platform import write_private
 from outlive._values.approval import ApprovalRequest
 from outlive._values.dead_letter import DeadLetter
@@ -108,7 +109,7 @@ class RunHandle(ABC, Generic[R]):
         """
 
     @abstractmethod
-    async def why(self) -> str:
+    async def why(self) -> Why:
         """One sentence: what it waits for, or how it ended."""
 
     async def steps(self, *, arguments: bool = False) -> list[StepUnderWay]:
@@ -317,7 +318,7 @@ class StoredRun(RunHandle[R]):
     async def info(self) -> Run:
         return run_of(await self._client.shown.run(await self._client.info(self.id)))
 
-    async def why(self) -> str:
+    async def why(self) -> Why:
         return await self._client.why(self.id)
 
     async def follow(self, *, after: int = -1) -> AsyncIterator[Event]:

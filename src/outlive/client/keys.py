@@ -129,7 +129,7 @@ class Keys:
             KeyNotFoundError: there is no such key.
         """
         where = "engine.keys.revoke"
-        key_id = given.text(where, "key_id", key_id, like="the id that engine.keys.list() shows")
+        key_id = given.text(where, "key_id", key_id, like="the id that a list of the keys shows")
         reason = given.text(where, "reason", reason, like="lost", least=0, most=given.TEXT_CHARACTERS_MAX)
         cell = KEY_CELLS + key_id
 

@@ -31,6 +31,7 @@ from outlive.client.flows.records import INDEX_CELL, index_data, index_in
 from outlive.client.fsck import check_store
 from outlive.client.tree_copy import TreeCopy, read_copy, write_copy
 from outlive.errors import OutliveError
+from outlive.errors.advice import Advice
 
 PAGE = 100
 
@@ -124,10 +125,8 @@ async def _refuse_live_workers(source: Store) -> None:
 async def _refuse_moved(store: Store, which: str, *, allowed: str = "") -> None:
     pause = moved_away(pauses_in(await store.read_cell(PAUSES_CELL)))
     if pause is not None and pause.reason != allowed:
-        raise OutliveError(
-            f"{which} was {pause.reason} before, and its runs go on there; "
-            f"if they do not, call engine.resume(all=True) on it and move again"
-        )
+        reason = f"{which} was {pause.reason} before, and its runs go on there; if not, resume it and move again"
+        raise OutliveError(reason).advising(Advice("resume", {"all": True}, "lets its runs go on there"))
 
 
 async def _move_cells(source: Store, target: Store) -> int:

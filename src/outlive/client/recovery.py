@@ -17,6 +17,7 @@ from outlive._store.contract import PAGE_SIZE_MAX, Store, WorkerInfo
 from outlive._values.run import Run as ShownRun
 from outlive._values.run import run_of
 from outlive.client.why import has_definition, why
+from outlive.errors.advice import Advice
 
 OPEN = tuple(status for status in RunStatus if not status.is_terminal)
 
@@ -39,6 +40,8 @@ class Incomplete(msgspec.Struct, frozen=True, kw_only=True):
     kind: IncompleteKind
     reason: str
     """One sentence for a person, the same that `why` says."""
+    advice: tuple[Advice, ...] = ()
+    """The verbs that help."""
 
     def __repr__(self) -> str:
         return f"<Incomplete {self.run.id}: {self.kind}, {self.reason}>"
@@ -61,11 +64,13 @@ async def find_incomplete(
             kind = _kind_of(run, live, now_at=now_at)
             if kind is not None:
                 seen = await shown(run)
+                found_why = why(seen, seen, workers, now_at=now_at)
                 found.append(
                     Incomplete(
                         run=run_of(seen, with_traceback=False),
                         kind=kind,
-                        reason=why(seen, seen, workers, now_at=now_at),
+                        reason=found_why.summary,
+                        advice=found_why.advice,
                     )
                 )
                 if len(found) == limit:

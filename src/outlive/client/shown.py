@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
 import msgspec
@@ -24,6 +24,7 @@ from outlive.client.access import Access
 from outlive.errors import OutliveError, UnreadableError
 from outlive.errors.program import WorkflowNotFoundError
 
+T = TypeVar("T")
 KNOWN_MAX = 256
 """The number of journals whose secrets are remembered."""
 KNOWN_CHARACTERS_MAX = 8_000_000
@@ -166,10 +167,10 @@ class Shown:
         """A JSON value without what the engine redacts."""
         return self._redaction.hide(plain) if self._redaction else plain
 
-    def text(self, text: str, sent: Any) -> str:
-        """A text about a JSON value that a caller has sent, without what the engine redacts in that value."""
+    def about(self, said: T, sent: Any) -> T:
+        """A JSON value about another one that a caller has sent, without what the engine redacts in that."""
         if not self._redaction:
-            return text
+            return said
         secrets: set[str] = set()
         self._redaction.hide(sent, secrets)
         for body in sent.values() if isinstance(sent, dict) else ():
@@ -177,7 +178,7 @@ class Shown:
                 self._redaction.hide_arguments(body["arguments"], None, secrets)
         # A long value is cut where it is repeated.
         cut = {secret[:CUT_CHARACTERS] for secret in secrets if len(secret) > CUT_CHARACTERS}
-        return black_out(text, secrets | cut)
+        return black_out(said, secrets | cut)
 
     async def secrets_of(self, run_id: str) -> set[str] | None:
         """The texts in the journal of a run that are not to be seen; None if it cannot be read, or is gone."""

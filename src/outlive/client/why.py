@@ -12,10 +12,12 @@ from outlive._model.pause import PAUSED, Pauses, pause_of
 from outlive._model.queue import DEFAULT
 from outlive._model.remote import remote_step_of
 from outlive._model.wait import for_people
+from outlive._model.why import Why
 from outlive._model.worker import name_in
 from outlive._replay.frame import APPROVAL
 from outlive._store.contract import WorkerInfo
 from outlive._values.run import wait_of
+from outlive.errors.advice import Advice
 
 WAITS_SHOWN_MAX = 4
 LACKING_SHOWN_MAX = 3
@@ -38,49 +40,51 @@ def why(
     line: str = "",
     other_line: str = "",
     doing: str = "",
-) -> str:
-    """Why a run is where it is, for a person; `others` are the runs that it waits for, `pauses` the workflows that are
-    paused, `line` what is to be said of its place in a queue, `other_line` of that of a run that it waits for, and
-    `doing` what its worker has said that is under way."""
+) -> Why:
+    """Why a run is where it is, for a person, and what helps; `others` are the runs that it waits for, `pauses` the
+    workflows that are paused, `line` what is to be said of its place in a queue, `other_line` of that of a run that it
+    waits for, and `doing` what its worker has said that is under way."""
     if run.status.is_terminal:
-        return _ended(run)
+        return Why(_ended(run))
     if run.status is RunStatus.DAMAGED:
-        return run.reason
+        return Why(run.reason)
     if root.status is RunStatus.DAMAGED:
-        return f"it hangs on run {root.id}: {root.reason}"
+        return Why(f"it hangs on run {root.id}: {root.reason}")
     live = {worker.id: worker for worker in workers if worker.is_live}
     is_due = root.wake_at is not None and root.wake_at <= now_at
     if root.status is RunStatus.PARKED:
         if is_due and not has_definition(live.values(), root):
             # A person has resumed it: the advice to resume it would not help.
-            return f"it is to go on, and {_undefined(live.values(), root)}"
+            return Why(f"it is to go on, and {_undefined(live.values(), root)}")
         if is_paused(root):
-            return f"it is {root.reason} (since {instant(root.updated_at)}); engine.resume({root.id!r}) lets it go on"
-        return f"it is parked: {root.reason}"
+            advice = Advice("resume", {"run_id": root.id}, "lets it go on")
+            return Why(f"it is {root.reason} (since {instant(root.updated_at)})", advice)
+        return Why(f"it is parked: {root.reason}")
     if (pause := pause_of(pauses, root.workflow)) is not None:
-        what = f"workflow={root.workflow!r}" if root.workflow in pauses else "all=True"
+        paused = {"workflow": root.workflow} if root.workflow in pauses else {"all": True}
         now = f"; now it is {doing}" if doing and root.owner in live else ""
-        return f"its workflow is {pause} (since {instant(pause.at)}); engine.resume({what}) lets it go on{now}"
+        advice = Advice("resume", paused, "lets it go on")
+        return Why(f"its workflow is {pause} (since {instant(pause.at)}){now}", advice)
     if (step := remote_step_of(root.workflow)) and root.owner not in live:
-        return _unclaimed(root, step)
+        return Why(_unclaimed(root, step))
     if line and has_definition(live.values(), root):
-        return line + _until(root)
+        return Why.of(line, _until(root))
     if root.status is RunStatus.PENDING and not root.owner and root.wake_at is not None and root.wake_at > now_at:
-        return f"it is to begin at {instant(root.wake_at)}" + _until(root)
+        return Why(f"it is to begin at {instant(root.wake_at)}" + _until(root))
     if root.status is RunStatus.WAITING and not (is_due and not has_definition(live.values(), root)):
-        return "it waits for " + _waits(run, root, others) + (f"; {other_line}" if other_line else "")
+        return Why.of("it waits for ", _waits(run, root, others), "; " if other_line else "", other_line)
     worker = name_in(root.owner)
     if root.owner in live:
-        return f"it is {doing}" if doing else f"worker {worker} runs it"
+        return Why(f"it is {doing}" if doing else f"worker {worker} runs it")
     if not has_definition(live.values(), root):
         gone = f"its worker {worker} is gone{_interrupted(doing)} and " if root.owner else ""
-        return gone + _undefined(live.values(), root) + _until(root)
+        return Why(gone + _undefined(live.values(), root) + _until(root))
     if root.reason:
-        return root.reason
+        return Why(root.reason)
     if root.owner:
         gone = f"its worker {worker} is gone{_interrupted(doing)}"
-        return f"{gone}; another one that has {root.definition_shown} will take it over"
-    return "a worker will take it as soon as one has room"
+        return Why(f"{gone}; another one that has {root.definition_shown} will take it over")
+    return Why("a worker will take it as soon as one has room")
 
 
 def _interrupted(doing: str) -> str:

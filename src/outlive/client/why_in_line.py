@@ -9,8 +9,10 @@ from outlive._model.bounds import UNBOUND, Bounds
 from outlive._model.queue import QueueRecord, queue_cell, queue_in
 from outlive._model.remote import remote_step_of
 from outlive._model.run import IN_LINE
+from outlive._model.why import Why
 from outlive._store.contract import QueueMeasure, Store
 from outlive._values.count import Count
+from outlive.errors.advice import Advice
 
 AHEAD_MAX = 1_000
 """How far the place of a run in its line is counted."""
@@ -39,7 +41,8 @@ def _sentence(who: str, root: Run, state: QueueRecord, measure: QueueMeasure, bo
     whose = f" of key {root.queue_key!r}" if root.queue_key else ""
     text = f"{who} is in line in queue {root.queue}, in place {place}{whose}"
     if state.paused is not None:
-        return f"{text}; the queue is {state.paused}, and engine.queues.resume({root.queue!r}) lets it go on"
+        advice = Advice("queues.resume", {"queue": root.queue}, "lets it go on")
+        return Why(f"{text}; the queue is {state.paused}", advice)
     limits, held = state.limits, measure.held
     if limits.concurrency is not None and held >= limits.concurrency:
         named = _named(measure.holders, measure.held, bounds)

@@ -81,16 +81,16 @@ class DemoSite:
                 await self._kill(await request.body(bytes_max=BODY_BYTES_MAX, seconds=BODY_SECONDS))
                 return msgspec.json.encode(self._shop.look())
             case _:
-                raise Problem(405, "MethodNotAllowed", "this is not how it is used", "Use the page of the demo.")
+                raise Problem(405, "method_not_allowed", "this is not how it is used", "Use the page of the demo.")
 
     async def _kill(self, body: bytes) -> None:
         try:
             wanted = msgspec.json.decode(body, type=Wanted)
             await self._shop.kill(wanted.worker)
         except msgspec.DecodeError as error:
-            raise Problem(400, "Malformed", f"the body is not understood: {error}", 'Send {"worker": "A"}.') from None
+            raise Problem(400, "malformed", f"the body is not understood: {error}", 'Send {"worker": "A"}.') from None
         except NotAlive as error:
-            raise Problem(409, "NotAlive", f"worker {error} is not alive", "Wait until it is started again.") from None
+            raise Problem(409, "not_alive", f"worker {error} is not alive", "Wait until it is started again.") from None
 
 
 async def _send(send: Send, status: int, media: str, body: bytes) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, Unpack
 
 import msgspec
 
@@ -17,6 +17,7 @@ from outlive._journal.event import AnyEvent, RunForked
 from outlive._journal.readable import is_public, public_value
 from outlive._model import Failure, Payload, Run, RunFilter
 from outlive._model.bounds import Bounds
+from outlive._model.why import Why
 from outlive._store.contract import PAGE_SIZE_MAX, ItemResult
 from outlive._values.dead_letter import DeadLetter
 from outlive._values.run import Run as ShownRun
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from outlive.client.flows.verbs import Flows
     from outlive.client.graphs import FlowGraph, MachineGraph
 
+T = TypeVar("T")
 TREE_RUNS_MAX = 10_000
 """How many runs of one tree are listed."""
 
@@ -101,7 +103,7 @@ class View:
         """
         return run_of(await self.row(run_id))
 
-    async def why(self, run_id: str, *, bounds: Bounds) -> str:
+    async def why(self, run_id: str, *, bounds: Bounds) -> Why:
         """The wait of a run, or how it ended, in one sentence, for a caller with these bounds."""
         return await self._client.why(run_id, bounds=bounds)
 
@@ -314,9 +316,9 @@ class View:
         """Whether there is anything that people may not see."""
         return self._client.shown.hides
 
-    def text(self, text: str, name: str, sent: Any) -> str:
-        """A text about what a caller has sent to something of this name, without what is redacted in it."""
-        return self._client.shown.text(text, {name: self.plain_of(sent)})
+    def about(self, said: T, name: str, sent: Any) -> T:
+        """A JSON value about what a caller has sent to something of this name, without what is redacted in that."""
+        return self._client.shown.about(said, {name: self.plain_of(sent)})
 
     async def failure(self, run_id: str, failure: Failure) -> Failure:
         """A failure in the journal of a run, without what is redacted there."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from outlive.errors.advice import Advice
 from outlive.errors.base import (
     ConflictError,
     DamagedError,
@@ -25,9 +26,9 @@ class FlowNotFoundError(NotFoundError):
             if revision == 0:
                 what = f"flow {name} has nothing before revision {newest} to roll back to; apply another document"
         else:
-            others = "`outlive flows list` shows what is there; engine.start_by_name starts a workflow by its name"
-            meant = f"did you mean {' or '.join(near)}?" if near else others
-            what = f"there is no flow {name} in this store; {meant}"
+            what = f"there is no flow {name} in this store"
+            what += f"; did you mean {' or '.join(near)}?" if near else ""
+            self._advice = () if near else (Advice("flows.list", effect="shows those that there are"),)
         super().__init__(what)
 
 
@@ -48,9 +49,8 @@ class FlowDisabledError(ConflictError):
 
     def __init__(self, name: str, reason: str) -> None:
         self.name, self.reason = name, reason
-        super().__init__(
-            f"flow {name} is {reason}; it starts no runs until it is enabled: `outlive flows enable {name}`"
-        )
+        self._advice = (Advice("flows.enable", {"name": name}, "lets it start runs again"),)
+        super().__init__(f"flow {name} is {reason}; it starts no runs until it is enabled")
 
 
 class FlowInUseError(ConflictError):

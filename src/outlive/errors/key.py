@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from outlive.errors.advice import Advice
 from outlive.errors.base import (
     ConflictError,
     NotFoundError,
@@ -13,7 +14,8 @@ class KeyNotFoundError(NotFoundError):
 
     def __init__(self, key_id: str) -> None:
         self.key_id = key_id
-        super().__init__(f"there is no key {key_id}; engine.keys.list() shows those there are")
+        self._advice = (Advice("keys.list", effect="shows those that there are"),)
+        super().__init__(f"there is no key {key_id}")
 
 
 class QueueRefusedError(ConflictError):

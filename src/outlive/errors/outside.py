@@ -143,7 +143,8 @@ class DeliveryRefusedError(OutsideError):
 class ServerError(OutsideError):
     """A server refused a request for a reason that no engine in this process would have: a key, a limit, a bug."""
 
-    def __init__(self, status: int, error: str, detail: str, next: str) -> None:  # noqa: A002 (what it is called in the body)
-        self.status, self.error, self.detail, self.next = status, error, detail, next
-        refusal = f"{status} {error}" if error else str(status)
+    def __init__(self, status: int, code: str, detail: str, next: str) -> None:  # noqa: A002 (what it is called in the body)
+        self.status, self.detail, self.next = status, detail, next
+        self.code = code or self.code
+        refusal = f"{status} {code}" if code else str(status)
         super().__init__(f"the server answered {refusal}: {detail}" + (f"; {next}" if next else ""))

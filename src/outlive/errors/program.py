@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from types import FrameType, FunctionType, TracebackType
 from typing import Any, NamedTuple
 
+from outlive.errors.advice import Advice
 from outlive.errors.base import (
     ConfigurationError,
     MisuseError,
@@ -82,8 +83,8 @@ class WrongArgumentsError(OutliveError, TypeError):
 class WorkflowNotFoundError(NotFoundError):
     """No workflow of this name and version is defined in this process."""
 
-    def __init__(self, name: str, version: int | None, known: list[str]) -> None:
-        self.name, self.version, self.known = name, version, known
+    def __init__(self, name: str, version: int | None, known: Sequence[str]) -> None:
+        self.name, self.version, self.known = name, version, tuple(known)
         wanted = name if version is None else f"{name}@{version}"
         super().__init__(
             f"no workflow {wanted} is defined here; import the module that defines it before the engine starts "
@@ -94,15 +95,16 @@ class WorkflowNotFoundError(NotFoundError):
 class UnknownWorkflowError(NotFoundError):
     """No worker has described a workflow of this name and version."""
 
-    def __init__(self, name: str, version: int | None, versions: list[int], near: list[str]) -> None:
-        self.name, self.version, self.versions, self.near = name, version, versions, near
+    def __init__(self, name: str, version: int | None, versions: Sequence[int], near: Sequence[str]) -> None:
+        self.name, self.version, self.versions, self.near = name, version, tuple(versions), tuple(near)
         if versions:
             known = ", ".join(map(str, versions))
             super().__init__(f"no worker has workflow {name} in version {version}; give one of its versions: {known}")
         else:
-            meant = f"did you mean {' or '.join(near)}?" if near else "look at engine.workflows.list()."
+            meant = f"; did you mean {' or '.join(near)}?" if near else "."
+            self._advice = () if near else (Advice("workflows.list", effect="shows those that workers have described"),)
             super().__init__(
-                f"no worker has described a workflow {name}; {meant} A worker describes its workflows a second after "
+                f"no worker has described a workflow {name}{meant} A worker describes its workflows a second after "
                 f"its start"
             )
 
@@ -163,7 +165,7 @@ class MachineError(DefinitionError):
     """The states of a machine do not fit together."""
 
     def __init__(self, machine: str, problems: Sequence[str]) -> None:
-        self.machine, self.problems = machine, list(problems)
+        self.machine, self.problems = machine, tuple(problems)
         super().__init__(f"machine {machine} cannot run: {'; '.join(problems)}; correct it and start again")
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+from outlive.errors.advice import Advice
 from outlive.errors.base import (
     ConflictError,
     DamagedError,
@@ -21,9 +23,9 @@ class RunNotFoundError(NotFoundError):
 
     def __init__(self, run_id: str, advice: str = "start it first") -> None:
         self.run_id = run_id
+        self._advice = (Advice("list", effect="shows the runs of the store"),)
         super().__init__(
-            f"no run has id {run_id!r} in this store; look at the id and the URL of the store (engine.list() shows its "
-            f"runs), or {advice}"
+            f"no run has id {run_id!r} in this store; look at the id and the URL of the store, or {advice}"
         )
 
 
@@ -70,10 +72,11 @@ class AskTimeoutError(OutliveError, TimeoutError):
     """The run had not answered within the time that the caller gave it; the ask goes on."""
 
     def __init__(self, run_id: str, name: str, key: str, *, seconds: float, why: str) -> None:
-        self.run_id, self.name, self.key, self.seconds, self.why = run_id, name, key, seconds, why
+        self.run_id, self.name, self.key, self.seconds, self.why = run_id, name, key, seconds, _summary_of(why)
+        asked = {"run_id": run_id, "name": name, "key": key}
+        self._advice = (Advice("asks.answer", asked, "waits for its answer"), *_advice_of(why))
         super().__init__(
-            f"run {run_id} has not answered ask {name!r} within {seconds:g} s ({why}); the ask goes on, and "
-            f"engine.asks.answer({run_id!r}, {name!r}, {key!r}) waits for its answer"
+            f"run {run_id} has not answered ask {name!r} within {seconds:g} s ({self.why}); the ask goes on"
         )
 
 
@@ -82,10 +85,8 @@ class AskNotFoundError(NotFoundError):
 
     def __init__(self, run_id: str, name: str, key: str) -> None:
         self.run_id, self.name, self.key = run_id, name, key
-        super().__init__(
-            f"run {run_id!r} knows no ask {name!r} with the key {key!r}; look at the key, or ask it: "
-            f"engine.ask({run_id!r}, {name!r}, ..., key={key!r})"
-        )
+        self._advice = (Advice("ask", {"run_id": run_id, "name": name, "key": key}, "asks it"),)
+        super().__init__(f"run {run_id!r} knows no ask {name!r} with the key {key!r}; look at the key, or ask it")
 
 
 class AskAnsweredError(MisuseError):
@@ -142,8 +143,8 @@ class RunNotRetriableError(ConflictError):
     """This run cannot go on at what failed; `reason` says why."""
 
     def __init__(self, run_id: str, reason: str) -> None:
-        self.run_id, self.reason = run_id, reason
-        super().__init__(f"run {run_id!r} cannot be retried: {reason}")
+        self.run_id, self.reason, self._advice = run_id, _summary_of(reason), _advice_of(reason)
+        super().__init__(f"run {run_id!r} cannot be retried: {self.reason}")
 
 
 class RunNotForkableError(ConflictError):
@@ -159,11 +160,12 @@ class RunParkedError(OutliveError):
 
     def __init__(self, run_id: str, reason: str) -> None:
         self.run_id, self.reason = run_id, reason
-        super().__init__(
-            f"run {run_id} is parked: {reason}\n"
-            f"when the cause is gone, engine.resume({run_id!r}) lets it go on; engine.skip_step({run_id!r}) does so "
-            f"without the step in flight, and engine.cancel({run_id!r}) ends it"
+        self._advice = (
+            Advice("resume", {"run_id": run_id}, "lets it go on when the cause is gone"),
+            Advice("skip_step", {"run_id": run_id}, "does so without the step in flight"),
+            Advice("cancel", {"run_id": run_id}, "ends it"),
         )
+        super().__init__(f"run {run_id} is parked: {reason}")
 
 
 class RunDamagedError(DamagedError):
@@ -199,9 +201,10 @@ class QuotaExceededError(LimitError):
 
     def __init__(self, namespace: str, what: str) -> None:
         self.namespace, self.what = namespace, what
+        self._advice = (Advice("quotas.set", {"namespace": namespace}, "is how an operator gives it more"),)
         super().__init__(
             f"namespace {namespace!r} has used up its quota of {what}; nothing was started: try again later, or ask "
-            f"an operator for more (engine.quotas.set)"
+            f"an operator for more"
         )
 
 
@@ -237,7 +240,7 @@ class NotBegunError(OutliveError):
     def __init__(self, begin_by: str) -> None:
         self.begin_by = begin_by
         super().__init__(
-            f"no worker had begun it by {begin_by} (begin_within), and no code of it has run; engine.retry begins it"
+            f"no worker had begun it by {begin_by} (begin_within), and no code of it has run; retry it to begin it"
         )
 
 
@@ -245,8 +248,9 @@ class ResultTimeoutError(OutliveError, TimeoutError):
     """The run had not ended, or done what was waited for, when the caller's patience had."""
 
     def __init__(self, run_id: str, seconds: float, why: str, *, what: str = "ended") -> None:
-        self.run_id, self.seconds, self.why, self.what = run_id, seconds, why, what
-        super().__init__(f"run {run_id} has not {what} within {seconds:g} s ({why}); ask again later")
+        self.run_id, self.seconds, self.why, self.what = run_id, seconds, _summary_of(why), what
+        self._advice = _advice_of(why)
+        super().__init__(f"run {run_id} has not {what} within {seconds:g} s ({self.why}); ask again later")
 
 
 class StandstillError(OutliveError):
@@ -330,17 +334,18 @@ class ApprovalNotFoundError(NotFoundError):
     """The run has asked for no such approval, or several runs of its tree have."""
 
     def __init__(
-        self, run_id: str, name: str, pending: list[str], *, request: str | None = None, are_several: bool = False
+        self, run_id: str, name: str, pending: Sequence[str], *, request: str | None = None, are_several: bool = False
     ) -> None:
-        self.run_id, self.name, self.pending, self.request = run_id, name, pending, request
+        self.run_id, self.name, self.pending, self.request = run_id, name, tuple(pending), request
         waiting = f"decide one that waits, by the id of its run and its name: {', '.join(pending)}"
         if are_several:
             what = f"several runs below {run_id!r} ask for approval {name!r}"
         else:
             what = f"run {run_id!r} has not asked for approval {name!r}"
             what += f" with the request {request!r}" if request is not None else ""
-        none = f"it waits for none now: look at engine.approvals.list({run_id!r})"
-        super().__init__(f"{what}; {waiting if pending else none}")
+        if not pending:
+            self._advice = (Advice("approvals.list", {"run_id": run_id}, "shows those that it has asked for"),)
+        super().__init__(f"{what}; {waiting if pending else 'it waits for none now'}")
 
 
 class ApprovalClosedError(ConflictError):
@@ -359,9 +364,8 @@ class ApprovalFormError(UnfitValueError, ValueError):
 
     def __init__(self, name: str, reason: str) -> None:
         self.name, self.reason = name, reason
-        super().__init__(
-            f"the form of approval {name!r} does not fit: {reason}; its JSON Schema is in engine.approvals.list(run_id)"
-        )
+        self._advice = (Advice("approvals.list", effect="has its JSON Schema"),)
+        super().__init__(f"the form of approval {name!r} does not fit: {reason}")
 
 
 class ApprovalExpiredError(OutliveError, TimeoutError):
@@ -378,11 +382,11 @@ class QueueNotFoundError(NotFoundError):
 
     def __init__(self, name: str, near: str = "") -> None:
         self.name, self.near = name, near
-        hint = f"did you mean {near!r}? " if near else ""
-        super().__init__(
-            f"there is no queue {name!r}; {hint}engine.queues.list() shows those that there are, and "
-            f"engine.queues.set({name!r}, concurrency=5) makes one"
+        self._advice = (
+            Advice("queues.list", effect="shows those that there are"),
+            Advice("queues.set", {"queue": name, "concurrency": 5}, "makes one"),
         )
+        super().__init__(f"there is no queue {name!r}" + (f"; did you mean {near!r}?" if near else ""))
 
 
 class ScheduleNotFoundError(NotFoundError):
@@ -390,17 +394,15 @@ class ScheduleNotFoundError(NotFoundError):
 
     def __init__(self, name: str) -> None:
         self.name = name
-        super().__init__(
-            f"there is no schedule {name!r}; engine.schedules.list() shows those that there are, and "
-            f"engine.schedules.set({name!r}, outlive.every(minutes=15), workflow) makes one"
-        )
+        self._advice = (Advice("schedules.list", effect="shows those that there are"),)
+        super().__init__(f"there is no schedule {name!r}")
 
 
 class ScheduleOverlapError(ConflictError):
     """A schedule was triggered while a run of it is open, and its overlap policy does not start another one."""
 
-    def __init__(self, name: str, open_runs: list[str]) -> None:
-        self.name, self.open_runs = name, open_runs
+    def __init__(self, name: str, open_runs: Sequence[str]) -> None:
+        self.name, self.open_runs = name, tuple(open_runs)
         super().__init__(
             f"schedule {name!r} was not triggered: run {open_runs[-1]} is open; wait for its end, or give "
             f"overlap='allow' or overlap='terminate_previous'"
@@ -412,7 +414,17 @@ class ScheduleTrippedError(ConflictError):
 
     def __init__(self, name: str) -> None:
         self.name = name
+        self._advice = (Advice("schedules.resume", {"name": name}, "lets it go on"),)
         super().__init__(
-            f"schedule {name!r} was not triggered: it has tripped, because too many of its runs in a row have failed; "
-            f"engine.schedules.resume({name!r}) lets it go on"
+            f"schedule {name!r} was not triggered: it has tripped, because too many of its runs in a row have failed"
         )
+
+
+def _summary_of(why: str) -> str:
+    """A sentence without its advice, which a `Why` has."""
+    return str(getattr(why, "summary", why))
+
+
+def _advice_of(why: str) -> tuple[Advice, ...]:
+    advice: tuple[Advice, ...] = getattr(why, "advice", ())
+    return advice

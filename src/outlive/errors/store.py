@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import reprlib
 
+from outlive.errors.advice import Advice
 from outlive.errors.base import (
     ConflictError,
     DamagedError,
@@ -174,10 +175,10 @@ class HistoryTooLongError(LimitError):
 
     def __init__(self, run_id: str, events: int, limit: int) -> None:
         self.run_id, self.events, self.limit = run_id, events, limit
+        self._advice = (Advice("resume", {"run_id": run_id}, "lets it go on"),)
         super().__init__(
             f"run {run_id} has {events:,} events and the limit history_events_max is {limit:,}; let runs "
-            f"go on with outlive.continue_as_new before that, and for this one raise the limit and call "
-            f'engine.resume("{run_id}")'
+            f"go on with outlive.continue_as_new before that, and for this one raise the limit, then resume it"
         )
 
 
@@ -201,9 +202,9 @@ class CorruptJournalError(DamagedError):
 
     def __init__(self, run_id: str, seq: int, reason: str) -> None:
         self.run_id, self.seq, self.reason = run_id, seq, reason
+        self._advice = (Advice("resume", {"run_id": run_id}, "lets it go on"),)
         super().__init__(
-            f"journal of run {run_id} is damaged at event {seq}: {reason}; restore it from a backup, then call "
-            f'engine.resume("{run_id}")'
+            f"journal of run {run_id} is damaged at event {seq}: {reason}; restore it from a backup, then resume it"
         )
 
 

@@ -52,6 +52,10 @@ _JSON = (b"content-type", b"application/json")
 _PROBLEM = (b"content-type", MEDIA.encode())
 
 
+Shown = Callable[[dict[str, Any]], dict[str, Any]] | None
+"""Hides what the engine redacts in a JSON value; None if nothing has to be hidden."""
+
+
 class Api:
     """The HTTP API of an engine.
 
@@ -195,14 +199,14 @@ class Api:
         else:
             await _send_answer(send, request, operation, answer)
 
-    def _shown_of(self, request: Request, arguments: dict[str, Any]) -> Callable[[str], str]:
-        """Make a filter for messages about a request that was read and failed: it hides everything that the engine
-        redacts. A message about a long body is replaced as a whole."""
+    def _shown_of(self, request: Request, arguments: dict[str, Any]) -> Shown:
+        """Make a filter for what is said of a request that was read and failed: it hides everything that the engine
+        redacts. What is said of a long body is replaced as a whole."""
         if "body" not in arguments or not self._engine.view.hides:
-            return str
+            return None
         if request.size > REDACTED_BYTES_MAX:
-            return lambda _: TOO_LONG_TO_SHOW
-        return partial(self._engine.view.text, name=arguments.get("name", ""), sent=arguments["body"])
+            return lambda _: {"detail": TOO_LONG_TO_SHOW}
+        return partial(self._engine.view.about, name=arguments.get("name", ""), sent=arguments["body"])
 
     # -- Reading ---------------------------------------------------------------------------------------------
 
@@ -360,7 +364,7 @@ def _asks_to_wait(arguments: Mapping[str, Any]) -> bool:
 def _no_place() -> Problem:
     return Problem(
         503,
-        "TooManyFollowers",
+        "too_many_followers",
         "too many requests follow events of this server, or wait",
         "Try again later.",
         {"retry-after": str(RETRY_SECONDS)},
@@ -477,10 +481,11 @@ async def _send_problem(
     request: Request,
     operation: Operation | None,
     *,
-    shown: Callable[[str], str] = str,
+    shown: Shown = None,
 ) -> None:
     problem = problem_of(error)
-    problem.detail = shown(problem.detail)
+    if shown is not None:
+        problem.hide(shown)
     if problem.status >= 500:
         what = "no operation" if operation is None else operation.name
         cause = error if problem.status != 503 else None

@@ -8,6 +8,7 @@ from typing import TypeVar
 from msgspec import structs
 
 import outlive.errors as e
+from outlive._model.why import Why
 from outlive.errors.program import UnknownWorkflowError
 from outlive.http.operation import Call
 from outlive.http.principal import bounds_shown
@@ -19,7 +20,7 @@ PAGE_BYTES_MAX = 4 * 1024 * 1024
 """A page has no more bytes of payloads than this, unless it is one event, or one item of a batch."""
 
 
-async def why_of(call: Call, run_id: str) -> str:
+async def why_of(call: Call, run_id: str) -> Why:
     """The wait of a run, without runs that the principal may not know of."""
     return await call.view.why(run_id, bounds=call.principal.bounds)
 
@@ -67,7 +68,7 @@ def narrowed(call: Call, query: Q) -> Q:
         return query
     if own is not None and query.workflow not in own:
         wanted = f"Give the parameter workflow: one of {', '.join(sorted(own)) or 'none'}."
-        raise Problem(403, "Forbidden", f"{asked.name} may see some workflows only", wanted)
+        raise Problem(403, "forbidden", f"{asked.name} may see some workflows only", wanted)
     tags = narrowed_tags(call, tags_of(query.tag)) or {}
     return structs.replace(query, roots_only=True, tag=[f"{name}={value}" for name, value in tags.items()])
 
@@ -81,7 +82,7 @@ def narrowed_tags(call: Call, tags: dict[str, str] | None) -> dict[str, str] | N
     own, wanted = call.principal.tags, tags or {}
     if any(wanted.get(name, value) != value for name, value in own.items()):
         detail = f"{call.principal.name} may see {bounds_shown(call.principal)} only"
-        raise Problem(403, "Forbidden", detail, "Leave the tag out: it is added to what you look for.")
+        raise Problem(403, "forbidden", detail, "Leave the tag out: it is added to what you look for.")
     return wanted | own or None
 
 

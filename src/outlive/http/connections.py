@@ -242,12 +242,12 @@ def probes() -> frozenset[str]:
 
 def _too_many() -> Problem:
     again = {"retry-after": str(RETRY_SECONDS)}
-    return Problem(503, "TooManyConnections", "this server has too many connections", "Try again later.", again)
+    return Problem(503, "too_many_connections", "this server has too many connections", "Try again later.", again)
 
 
 def _for_a_proxy() -> Problem:
     detail = "the first line of the request has a whole address: this server is no proxy"
-    return Problem(400, "Malformed", detail, "Send the path alone, and the name of the server as the header Host.")
+    return Problem(400, "malformed", detail, "Send the path alone, and the name of the server as the header Host.")
 
 
 async def _refuse(send: Send, problem: Problem) -> None:

@@ -110,7 +110,7 @@ class Denials:
                 actor=sender.actor,
                 verb=request.method[:20] if operation is None else operation.name,
                 target=_printable(without_secrets(request.path)[:TARGET_CHARACTERS_MAX]),
-                reason="; ".join(filter(None, [f"{problem.status} {problem.error}", sender.take_count()])),
+                reason="; ".join(filter(None, [f"{problem.status} {problem.code}", sender.take_count()])),
                 key="" if token is None else token.id,
                 via="http",
                 address=request.address,

@@ -66,7 +66,7 @@ class Gate:
         if not is_known and not (_is_probe(operation) and _is_address(host)):
             raise Problem(
                 403,
-                "HostRefused",
+                "host_refused",
                 "the header Host names a host that this server does not answer for",
                 "Use one of the names that the server was given (hosts=, or --allowed-hosts).",
             )
@@ -141,7 +141,7 @@ class Gate:
         if isinstance(principal, Follower) and not _is_followed(principal, operation, names):
             raise Problem(
                 403,
-                "Forbidden",
+                "forbidden",
                 f"{operation.name} is not what this token is for: it follows one run"
                 + (", and one stream of it" if principal.stream else ""),
                 "Use a key; or have a token made for this run.",
@@ -149,7 +149,7 @@ class Gate:
         if not principal.may(operation.scope):
             raise Problem(
                 403,
-                "Forbidden",
+                "forbidden",
                 f"{operation.name} needs the scope {operation.scope}, and {principal.name} has "
                 f"{', '.join(sorted(principal.scopes)) or 'none'}",
                 f"Use a key with the scope {operation.scope}.",
@@ -157,7 +157,7 @@ class Gate:
         if not principal.may_use(operation.scope, operation.reach):
             raise Problem(
                 403,
-                "Forbidden",
+                "forbidden",
                 f"{operation.name} is for more than {principal.name} may use: {bounds_shown(principal)} only",
                 "Use a key that is not bound so.",
             )
@@ -214,18 +214,18 @@ def key_in(request: Request) -> str | None:
         return None
     if not 0 < len(key) <= KEY_CHARACTERS_MAX or not key.isprintable() or not key.isascii():
         detail = f"the header Idempotency-Key takes 1 to {KEY_CHARACTERS_MAX} printable characters"
-        raise Problem(400, "Malformed", detail, "Make one for each thing to do, and send it with each try.")
+        raise Problem(400, "malformed", detail, "Make one for each thing to do, and send it with each try.")
     return key
 
 
 def _unauthenticated(detail: str, advice: str) -> Problem:
-    return Problem(401, "Unauthenticated", detail, advice, {"www-authenticate": "Bearer"})
+    return Problem(401, "unauthenticated", detail, advice, {"www-authenticate": "Bearer"})
 
 
 def _other_site(header: str) -> Problem:
     return Problem(
         403,
-        "OriginRefused",
+        "origin_refused",
         f"the header {header} says that a page of another site sends this",
         "Send it from a page of this server; behind a proxy that changes Host, name the page's origin (origins=).",
     )
@@ -234,7 +234,7 @@ def _other_site(header: str) -> Problem:
 def _too_often(detail: str, wait: float) -> Problem:
     return Problem(
         429,
-        "RateLimited",
+        "rate_limited",
         detail,
         "Wait for as long as the header Retry-After says.",
         {"retry-after": str(int(wait) + 1)},

@@ -104,4 +104,4 @@ class Line:
 
     def _too_busy(self, why: str) -> Problem:
         detail = f"{self._what} was not done: {why}"
-        return Problem(503, "TooBusy", detail, "Send the request again later.", {"retry-after": str(RETRY_SECONDS)})
+        return Problem(503, "too_busy", detail, "Send the request again later.", {"retry-after": str(RETRY_SECONDS)})

@@ -194,7 +194,7 @@ class LivePages:
         if not self._has_room(_key_of(query, of), by):
             raise Problem(
                 429,
-                "TooManyLists",
+                "too_many_lists",
                 f"this key or person follows {self._lists_max} different lists of runs, and may follow no more",
                 "End the follow of another list, or follow one of them again.",
                 {"retry-after": str(RETRY_SECONDS)},

@@ -17,10 +17,10 @@ from typing import Any
 
 import msgspec
 
-from outlive.errors import InvalidArgumentError
+from outlive.errors import InvalidArgumentError, OutliveError
 from outlive.http.operation import JSON, Operation
 from outlive.http.principal import NO_SCOPE
-from outlive.http.problem import MEDIA, ProblemBody, row_of, title_of
+from outlive.http.problem import MEDIA, ProblemBody, status_of, title_of
 from outlive.http.reading import lists_in
 
 TITLE = "Outlive"
@@ -142,11 +142,11 @@ def _responses(it: Operation) -> dict[str, Any]:
         found[str(status)] = answer
     names: dict[int, list[str]] = {status: [] for status in _ANY_REQUEST}
     names |= {status: [] for status in _WITH_BODY if it.method != "GET"}
-    refuses: tuple[type[Exception], ...] = (InvalidArgumentError,) if it.names or it.query or it.body else ()
+    refuses: tuple[type[OutliveError], ...] = (InvalidArgumentError,) if it.names or it.query or it.body else ()
     for error in (*refuses, *it.raises):
-        row = row_of(error)
-        assert row is not None, f"{it.name}: {error.__name__} is in no row of the table of problems"
-        names.setdefault(row.status, []).append(error.__name__)
+        answered = status_of(error)
+        assert answered is not None, f"{it.name}: {error.__name__} has no status in the table of problems"
+        names.setdefault(answered, []).append(error.code)
     for status in sorted(names):
         if str(status) in found:
             continue

@@ -24,6 +24,7 @@ import msgspec
 
 from outlive._model.key import SCOPES
 from outlive.client.acting import with_tags
+from outlive.errors import OutliveError
 from outlive.http.aside import on_thread
 from outlive.http.limits import ApiLimits
 from outlive.http.line import Line
@@ -132,7 +133,7 @@ class Call:
             return self.principal.name
         if not self.principal.names_others:
             detail = f"{self.principal.name} cannot act for another person"
-            raise Problem(403, "Forbidden", detail, "Leave out `by`: it is the owner of the key.")
+            raise Problem(403, "forbidden", detail, "Leave out `by`: it is the owner of the key.")
         return by
 
     @property
@@ -219,7 +220,7 @@ class Operation:
     """The types of its answers by status; None for an answer without a body."""
     media: str
     """The type of the answer's body."""
-    raises: tuple[type[Exception], ...]
+    raises: tuple[type[OutliveError], ...]
     """The errors of ours that its caller may have to deal with, besides errors that any operation may give, and
     `InvalidArgumentError`, which any may give that is given something."""
     waits: bool
@@ -282,7 +283,7 @@ def operation(
     scope: str,
     answers: int | dict[int, Any] = 200,
     reach: Reach = "store",
-    raises: tuple[type[Exception], ...] = (),
+    raises: tuple[type[OutliveError], ...] = (),
     media: str = JSON,
     waits: bool = False,
     prefix: str = PREFIX,

@@ -6,52 +6,24 @@ a path: of an error that is the server's own, only its name is shown, and the re
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from http import HTTPStatus
-from typing import NamedTuple
+from typing import Any
 
 import msgspec
 
 import outlive.errors as e
-from outlive._features.flows.document.problems import FlowInputError
-from outlive.errors.flow import (
-    FlowDamagedError,
-    FlowDisabledError,
-    FlowHashError,
-    FlowInUseError,
-    FlowNotFoundError,
-    StaleFlowError,
-)
-from outlive.errors.key import KeyNotFoundError, LinkRefusedError, QueueRefusedError
-from outlive.errors.program import ExpressionError, UnknownWorkflowError, WorkflowNotFoundError, shown
-from outlive.errors.run import (
-    ApprovalClosedError,
-    ApprovalFormError,
-    ApprovalNotFoundError,
-    AskNotFoundError,
-    BatchFailedError,
-    ChildRunError,
-    InboxFullError,
-    InvalidRunIdError,
-    PromiseNotFoundError,
-    PromiseTypeError,
-    QueueNotFoundError,
-    QuotaExceededError,
-    RunContinuedError,
-    RunDamagedError,
-    RunNotForkableError,
-    RunNotParkedError,
-    RunNotRetriableError,
-    ScheduleNotFoundError,
-    ScheduleOverlapError,
-    ScheduleTrippedError,
-    SignalTypeError,
-    TaskEndedError,
-    TaskLeaseLostError,
-    TaskNotFoundError,
-    TaskOutputError,
-)
+from outlive._features.flows.document.problems import FlowError, FlowInputError
+from outlive._features.flows.document.problems import Problem as FlowProblem
+from outlive.errors.advice import Advice
+from outlive.errors.base import facts_of
+from outlive.errors.flow import FlowDamagedError
+from outlive.errors.key import QueueRefusedError
+from outlive.errors.program import SHOWN_CHARACTERS_MAX, ExpressionError, shown
+from outlive.errors.run import BatchFailedError, InboxFullError, InvalidRunIdError, QuotaExceededError, RunDamagedError
 from outlive.errors.store import HistoryFormatError
+from outlive.http.advice import as_requests
 
 MEDIA = "application/problem+json"
 DETAIL_CHARACTERS_MAX = 2_000
@@ -69,172 +41,210 @@ class ProblemBody(msgspec.Struct, frozen=True, kw_only=True):
     """The problem, and how to solve it (RFC 9457)."""
 
     type: str
-    """`urn:outlive:error:` and the name of the error."""
+    """`urn:outlive:error:` and the code."""
     title: str
     """The title of the status."""
     status: int
     detail: str
     """The cause."""
     error: str
-    """The name of the error."""
+    """The class that a program in Python catches, one of `outlive.errors`. `ServerError` has what no engine in its
+    own process would refuse: a key, a limit of the server, a bug."""
+    code: str
+    """The kind of the error, as a name that does not change: `queue_not_found`."""
+    facts: dict[str, Any] = {}
+    """The facts of the error, such as `run_id`: the attributes that its class has in Python."""
+    advice: tuple[Advice, ...] = ()
+    """The verbs that help next, as data."""
     next: str
-    """The advice."""
+    """The next thing to do, as a sentence; the advice in it as requests."""
 
 
 class Problem(Exception):
-    """A request that is refused before it reaches the engine."""
+    """A request that is refused before it reaches the engine, or the answer to what the engine has raised."""
 
     def __init__(
         self,
         status: int,
-        error: str,
+        code: str,
         detail: str,
         next: str,  # noqa: A002 (what it is called in the body)
         headers: Mapping[str, str] | None = None,
+        *,
+        error: str = "ServerError",
+        facts: Mapping[str, Any] | None = None,
+        advice: tuple[Advice, ...] = (),
     ) -> None:
         super().__init__(detail)
-        self.status, self.error, self.detail, self.next = status, error, detail, next
+        self.status, self.code, self.detail, self.next = status, code, detail, next
+        self.error, self.facts, self.advice = error, dict(facts or {}), advice
         self.headers = dict(headers or {})
+
+    def hide(self, shown: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+        """Let its texts be seen as `shown` shows them."""
+        advice = [msgspec.to_builtins(it) for it in self.advice]
+        found = shown({"detail": self.detail, "next": self.next, "facts": self.facts, "advice": advice})
+        self.facts = found.get("facts", {})
+        if "given" in self.facts and found["detail"] != self.detail:
+            self.facts["given"] = None  # It may be a number that is hidden in the text.
+        self.detail, self.next = found["detail"], found.get("next", _NEXT.get(self.status, _CORRECT))
+        self.advice = msgspec.convert(found.get("advice", ()), tuple[Advice, ...])
 
     @property
     def body(self) -> ProblemBody:
         """The body that is sent."""
         return ProblemBody(
-            type=f"urn:outlive:error:{self.error}",
+            type=f"urn:outlive:error:{self.code}",
             title=title_of(self.status),
             status=self.status,
             detail=self.detail[:DETAIL_CHARACTERS_MAX],
             error=self.error,
+            code=self.code,
+            facts=self.facts,
+            advice=self.advice,
             next=self.next,
         )
 
 
-class Row(NamedTuple):
-    """How one class of errors is answered."""
-
-    status: int
-    next: str
-
-
-_RUNS = "GET /api/v1/runs lists the runs that there are."
-_AS_IT_IS = "GET /api/v1/runs/{id} says how the run is now."
-_ANOTHER_TASK = "Drop what you have done of the task; POST /api/v1/tasks/claim gives you another one."
 _CORRECT = "Correct what `detail` names and send the request again."
 _LATER = "Send the same request again in a few seconds; with the same id or key nothing happens twice."
-
-TABLE: dict[type[Exception], Row] = {
-    # -- There is no such thing --
-    e.NotFoundError: Row(404, _RUNS),
-    e.RunNotFoundError: Row(404, _RUNS),
-    UnknownWorkflowError: Row(404, "GET /api/v1/workflows lists what workers have described."),
-    WorkflowNotFoundError: Row(404, "GET /api/v1/workflows lists what workers have described."),
-    KeyNotFoundError: Row(404, "GET /api/v1/keys lists the keys that there are."),
-    FlowNotFoundError: Row(404, "GET /api/v1/flows lists the flows that there are."),
-    QueueNotFoundError: Row(404, "GET /api/v1/queues lists the queues that there are."),
-    ScheduleNotFoundError: Row(404, "GET /api/v1/schedules lists the schedules that there are."),
-    PromiseNotFoundError: Row(404, "Give the id of a promise as its workflow has sent it."),
-    ApprovalNotFoundError: Row(404, "GET /api/v1/approvals lists what waits for a decision."),
-    TaskNotFoundError: Row(404, "Give the id that the claim of the task has."),
-    AskNotFoundError: Row(404, "Ask the run: POST /api/v1/runs/{id}/asks/{name}."),
-    LinkRefusedError: Row(404, "Ask for another link, or decide with a key."),
-    # -- Who asks may not do this --
-    QueueRefusedError: Row(403, "Leave out `queue`, or use a key for all runs."),
-    # -- It is not in the state for this --
-    e.ConflictError: Row(409, _AS_IT_IS),
-    e.RunExistsError: Row(409, 'Use another id; "on_conflict": "attach" gets a run of the same workflow that has it.'),
-    e.RunFinishedError: Row(409, "Start a new run: POST /api/v1/runs."),
-    RunContinuedError: Row(409, "Ask for the newest generation of the run; `detail` names its id."),
-    RunNotParkedError: Row(409, _AS_IT_IS),
-    RunNotRetriableError: Row(409, _AS_IT_IS),
-    RunNotForkableError: Row(409, "GET /api/v1/runs/{id}/history shows at which calls it can be forked."),
-    e.RunParkedError: Row(409, "POST /api/v1/runs/{id}/resume lets it go on, /skip without the step in flight."),
-    RunDamagedError: Row(409, "Run `outlive fsck --repair` on the store."),
-    ChildRunError: Row(409, "Wait for the root of its tree; `detail` names it."),
-    ApprovalClosedError: Row(409, "Start a new run to ask again."),
-    BatchFailedError: Row(409, "GET /api/v1/batches/{id}/items?status=failed lists what failed."),
-    ScheduleOverlapError: Row(409, "Wait for the end of the run that is open, or set another overlap policy."),
-    ScheduleTrippedError: Row(409, "POST /api/v1/schedules/{name}/resume lets it go on."),
-    StaleFlowError: Row(409, "Read the flow again, and send your change with the revision that it has now."),
-    FlowDisabledError: Row(409, "POST /api/v1/flows/{name}/enable lets it start runs again."),
-    FlowInUseError: Row(409, "Wait until the runs in `detail` have ended, or cancel them."),
-    FlowDamagedError: Row(409, "Publish the flow again, or restore a backup."),
-    TaskLeaseLostError: Row(409, _ANOTHER_TASK),
-    TaskEndedError: Row(409, _ANOTHER_TASK),
-    FlowHashError: Row(409, "Change anything in the document."),
-    # -- It cannot work as it was given --
-    e.InvalidArgumentError: Row(422, _CORRECT),
-    e.ConfigurationError: Row(422, _CORRECT),
-    e.DefinitionError: Row(422, _CORRECT),
-    FlowInputError: Row(422, _CORRECT),
-    ExpressionError: Row(422, _CORRECT),
-    e.WrongArgumentsError: Row(422, _CORRECT),
-    InvalidRunIdError: Row(422, _CORRECT),
-    SignalTypeError: Row(422, _CORRECT),
-    PromiseTypeError: Row(422, _CORRECT),
-    TaskOutputError: Row(422, "Complete the task with an output that fits its `output_schema`, or fail it."),
-    ApprovalFormError: Row(422, "GET /api/v1/runs/{id}/approvals has the JSON Schema of the form."),
-    e.UnserialisableError: Row(422, _CORRECT),
-    HistoryFormatError: Row(422, "Export the run again."),
-    e.PayloadTooLargeError: Row(413, "Send less, or send where the data lies."),
-    QuotaExceededError: Row(429, "Send the same request again later, or ask an operator for a larger quota."),
-    InboxFullError: Row(429, "Send the same request again when the run has taken some of its messages."),
-    # -- Not now --
-    e.StoreUnavailableError: Row(503, _LATER),
-    e.CommitUnknownError: Row(503, _LATER),
-    e.EngineClosedError: Row(503, "Send the same request again when the server is up."),
+_NEXT = {
+    403: "Leave out what `detail` names, or use a key that may do it.",
+    404: "Look at the address and at the names in it.",
+    409: "Look at it again: it is not in the state for this, as `detail` says.",
+    413: "Send less, or send where the data lies.",
+    429: "Send the same request again later.",
+    503: _LATER,
 }
-"""The row of a class, or of the nearest class that it derives from, counts."""
+"""The sentence for a status, where an error has no advice."""
+
+STATUSES: dict[type[Exception], int] = {
+    # -- There is no such thing --
+    e.NotFoundError: 404,
+    # -- Who asks may not do this --
+    QueueRefusedError: 403,
+    # -- It is not in the state for this --
+    e.ConflictError: 409,
+    e.RunParkedError: 409,
+    RunDamagedError: 409,
+    BatchFailedError: 409,
+    FlowDamagedError: 409,
+    # -- It cannot work as it was given --
+    e.ConfigurationError: 422,
+    e.DefinitionError: 422,
+    FlowInputError: 422,
+    ExpressionError: 422,
+    e.WrongArgumentsError: 422,
+    InvalidRunIdError: 422,
+    e.UnfitValueError: 422,
+    e.UnserialisableError: 422,
+    HistoryFormatError: 422,
+    e.PayloadTooLargeError: 413,
+    QuotaExceededError: 429,
+    InboxFullError: 429,
+    # -- Not now --
+    e.StoreUnavailableError: 503,
+    e.EngineClosedError: 503,
+}
+"""The status of a class, or of the nearest class that it derives from, counts."""
 
 _HIDDEN = 500
 """From this status on the message is for the log of the server."""
 _INSTEAD = {
     503: "the store of this server cannot be reached now, or the server stops",
 }
+_FACT_CHARACTERS_MAX, _FACT_PARTS_MAX = 2_000, 100
+"""The limit for each text among the facts, and for how many parts of a list are sent."""
+_OF_FLOWS = (FlowError, FlowInputError)
+"""Errors that are public beside `outlive.errors`."""
 
 
-def row_of(kind: type[BaseException]) -> Row | None:
-    """How errors of a class are answered; None if they are ours."""
-    for each in kind.__mro__:
-        if (row := TABLE.get(each)) is not None:
-            return row
-    return None
+def status_of(kind: type[BaseException]) -> int | None:
+    """The status with which errors of a class are answered; None if they are ours."""
+    return next((STATUSES[each] for each in kind.__mro__ if each in STATUSES), None)
+
+
+def public_name(kind: type[BaseException]) -> str:
+    """The nearest class that a program can name."""
+    return next(each.__name__ for each in kind.__mro__ if each in _OF_FLOWS or each.__name__ in e.__all__)
 
 
 def problem_of(error: Exception) -> Problem:
     """The answer to an error that an operation raised."""
     if isinstance(error, Problem):
         return error
-    row, name = row_of(type(error)), type(error).__name__
-    if row is None:
+    status = status_of(type(error))
+    code = error.code if isinstance(error, e.OutliveError) else "internal"
+    if status is None or not isinstance(error, e.OutliveError):
         detail = "this server has failed at it; the log of the server says more"
-        return Problem(500, name if isinstance(error, e.OutliveError) else "InternalError", detail, _LATER)
-    headers = {"retry-after": str(RETRY_SECONDS)} if row.status in (429, 503) else {}
-    detail = _INSTEAD[row.status] if row.status >= _HIDDEN else _detail_of(error)
-    if isinstance(error, e.CommitUnknownError) and error.run_id:
-        detail += f"; it is not known whether run {error.run_id} was started"
-    return Problem(row.status, name, detail, row.next, headers)
+        return Problem(500, code, detail, _LATER)
+    headers = {"retry-after": str(RETRY_SECONDS)} if status in (429, 503) else {}
+    if status >= _HIDDEN:
+        name = public_name(type(error)) if isinstance(error, e.StoreUnavailableError) else "ServerError"
+        detail, facts = _INSTEAD[status], {}
+        if run_id := getattr(error, "run_id", ""):
+            detail += f"; it is not known whether run {run_id} was started"
+            facts = {"run_id": run_id}
+        return Problem(status, code, detail, _LATER, headers, error=name, facts=facts)
+    then = as_requests(error.advice) or _NEXT.get(status, _CORRECT)
+    facts, name = _public_facts(error), public_name(type(error))
+    return Problem(status, code, _detail_of(error), then, headers, error=name, facts=facts, advice=error.advice)
 
 
-def _detail_of(error: Exception) -> str:
+def _detail_of(error: e.OutliveError) -> str:
     if isinstance(error, e.InvalidArgumentError):
         # Values are not repeated: they may hold what is not to be seen, and answers are logged on their way.
         given = "" if isinstance(error.given, dict | list | tuple) else f"={shown(error.given)}"
         return f"{error.name}{given} cannot work: {error.wanted}"
-    return str(error)
+    return error.summary
 
 
-_NAMES = {400: "Malformed", 401: "Unauthenticated", 408: "TooSlow", 413: "TooLarge", 429: "RateLimited", 503: "TooBusy"}
-_SMALLER = "Send less, or send where the data lies."
-_AGAIN = "Send the same request again later."
+def _public_facts(error: e.OutliveError) -> dict[str, Any]:
+    """The facts that are plain data. Those of an argument that cannot work are without its value, unless it is a number
+    or a text as short as in `detail`; the caller knows which verb it has called."""
+    facts = {name: plain for name, it in facts_of(error).items() if (plain := _plain(it)) is not msgspec.UNSET}
+    if isinstance(error, e.InvalidArgumentError):
+        is_short = isinstance(error.given, str | int | float) and len(repr(error.given)) <= SHOWN_CHARACTERS_MAX
+        return facts | {"where": "", "given": error.given if is_short else None}
+    return facts
+
+
+def _plain(fact: object) -> Any:
+    match fact:
+        case None | bool() | int() | float():
+            return fact
+        case str():
+            return fact[:_FACT_CHARACTERS_MAX]
+        case FlowProblem():
+            return _plain(asdict(fact))
+        case list() | tuple():
+            parts = [_plain(each) for each in fact[:_FACT_PARTS_MAX]]
+            return msgspec.UNSET if msgspec.UNSET in parts else parts
+        case dict():
+            return {str(name): plain for name, it in fact.items() if (plain := _plain(it)) is not msgspec.UNSET}
+        case _:
+            return msgspec.UNSET
+
+
+_CODES = {
+    400: "malformed",
+    401: "unauthenticated",
+    408: "too_slow",
+    413: "too_large",
+    429: "rate_limited",
+    503: "too_busy",
+}
 
 
 def refusal(status: int, detail: str, headers: Mapping[str, str] | None = None) -> Problem:
     """A request that is refused by what it is; its status says what to do."""
     is_for_later = status in (408, 429) or status >= 500
-    then = _SMALLER if status == 413 else _AGAIN if is_for_later else _CORRECT
-    return Problem(status, _NAMES.get(status) or title_of(status).replace(" ", ""), detail, then, headers)
+    then = _NEXT[429] if is_for_later else _NEXT[413] if status == 413 else _CORRECT
+    return Problem(status, _CODES.get(status) or title_of(status).replace(" ", "_").lower(), detail, then, headers)
 
 
 def malformed(detail: str) -> Problem:
     """The request cannot be read."""
-    return Problem(400, "Malformed", detail, "Correct the request; GET /api/v1/openapi.json says what is read.")
+    then = "Correct the request; GET /api/v1/openapi.json says what is read."
+    facts = {"where": "", "name": "", "given": None, "wanted": detail}
+    return Problem(400, "malformed", detail, then, error="InvalidArgumentError", facts=facts)

@@ -72,7 +72,7 @@ def check_media(operation: Operation, request: Request) -> None:
     if request.headers.get("content-encoding", "identity").strip().lower() != "identity":
         raise Problem(
             415,
-            "UnsupportedMediaType",
+            "unsupported_media_type",
             f"{operation.name} takes no body that is compressed",
             "Send the body as it is, without Content-Encoding.",
             {"accept-encoding": "identity"},
@@ -84,7 +84,7 @@ def check_media(operation: Operation, request: Request) -> None:
         return
     raise Problem(
         415,
-        "UnsupportedMediaType",
+        "unsupported_media_type",
         f"{operation.name} takes JSON" if operation.body is not None else f"{operation.name} takes no such body",
         "Send Content-Type: application/json.",
     )

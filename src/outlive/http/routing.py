@@ -83,7 +83,7 @@ def operation_at(found: tuple[Node, list[str]] | None, method: str) -> tuple[Ope
     """
     if found is None:
         raise Problem(
-            404, "NotFound", "this server has nothing at this path", "GET /api/v1/openapi.json lists what it has."
+            404, "not_found", "this server has nothing at this path", "GET /api/v1/openapi.json lists what it has."
         )
     node, values = found
     operation = known_at(found, method)
@@ -91,7 +91,7 @@ def operation_at(found: tuple[Node, list[str]] | None, method: str) -> tuple[Ope
         allowed = ", ".join(sorted({*node.operations, *(["HEAD"] if "GET" in node.operations else [])}))
         raise Problem(
             405,
-            "MethodNotAllowed",
+            "method_not_allowed",
             f"this path does not take {method[:20]}",
             f"It takes {allowed}.",
             {"allow": allowed},
@@ -129,7 +129,7 @@ def parts_of(scope: Scope) -> list[str]:
 
 
 def _nothing_here() -> Problem:
-    return Problem(404, "NotFound", "this server has nothing at this path", "Look at the path.")
+    return Problem(404, "not_found", "this server has nothing at this path", "Look at the path.")
 
 
 def _decoded(raw: bytes) -> str:

@@ -21,6 +21,7 @@ from outlive.client.events.matching import UNFIT, Match, Webhook, arguments_by
 from outlive.client.events.signing import keys_in
 from outlive.engine import Engine
 from outlive.errors import CommitUnknownError, EngineClosedError, OutliveError, StoreUnavailableError
+from outlive.errors.base import message_of
 from outlive.errors.outside import SecretError
 from outlive.errors.run import QuotaExceededError
 from outlive.http.exchange import Gone, Receive, Request, Scope, Send, answer, live, send_to_gone
@@ -130,7 +131,7 @@ class Webhooks:
             try:
                 arguments = arguments_by(each.triggers, [each.trigger], scope)
             except UNFIT as error:
-                refused.append(RefusedStart(each.workflow, str(error)))
+                refused.append(RefusedStart(each.workflow, message_of(error)))
                 continue
             if arguments is not None:
                 matches.append(Match(each.workflow, each.triggers, arguments))

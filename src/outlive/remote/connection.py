@@ -61,7 +61,7 @@ class Connection:
             send, self._transport.timeout + patience, may_change=operation.method != "GET"
         )
         if answer.status >= 400:
-            raise_refusal(answer)
+            raise_refusal(answer, operation_name)
         return answer_of(operation, answer)
 
     async def follow(

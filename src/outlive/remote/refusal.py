@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import msgspec
 
 from outlive._features.flows.document.problems import FlowError, FlowInputError
+from outlive._features.flows.document.problems import Problem as FlowProblem
 from outlive.errors import CommitUnknownError, InvalidArgumentError, OutliveError, ServerError, StoreUnavailableError
 from outlive.errors.known import ERRORS
 from outlive.http.problem import ProblemBody
 from outlive.remote.transport import AGAIN, Answer
 
-OTHER_ERRORS: dict[str, type[OutliveError]] = {
-    "FlowError": FlowError,
-    "FlowInputError": FlowInputError,
-    "Malformed": InvalidArgumentError,
-}
-"""Errors that belong to the documents of flows, and not to `outlive.errors`; and what a server says of a value that it
-does not even read, where an engine would refuse the argument."""
-
-
-NOTHING_HAPPENED = frozenset({"StoreMovedError", "StoreUnavailableError", "TooBusy", "TooManyConnections"})
+_NAMES: dict[str, type[OutliveError]] = ERRORS | {kind.__name__: kind for kind in (FlowError, FlowInputError)}
+_CODES = {kind.code: kind for kind in _NAMES.values()}
+NOTHING_HAPPENED = frozenset({"store_moved", "store_unavailable", "too_busy", "too_many_connections"})
 TOO_MANY = 429
 IS_IT = "Is this the address of `outlive serve`?"
 IS_AWAY = "Try again later: a proxy answers, and the server behind it does not"
@@ -42,33 +36,50 @@ def raise_foreign(answer: Answer, why: str) -> NoReturn:
 def says_nothing_happened(answer: Answer) -> bool:
     """Whether an answer is a refusal of a server of ours, after which nothing of the request happens."""
     try:
-        name = msgspec.json.decode(answer.body, type=ProblemBody).error
+        code = msgspec.json.decode(answer.body, type=ProblemBody).code
     except msgspec.MsgspecError:
         return False  # A proxy may have sent the request on.
-    return name in NOTHING_HAPPENED or answer.status == TOO_MANY
+    return code in NOTHING_HAPPENED or answer.status == TOO_MANY
 
 
-def raise_refusal(answer: Answer) -> NoReturn:
-    """Raise what a server has answered.
+def raise_refusal(answer: Answer, operation: str = "follow") -> NoReturn:
+    """Raise what a server has answered to an operation.
 
     Raises:
-        OutliveError: of the class that the body names, with its message; its facts are in the message alone.
-        ServerError: it names none of ours.
+        OutliveError: the error that an engine in this process would raise, with its facts.
+        ServerError: no engine would raise it.
     """
     try:
         problem = msgspec.json.decode(answer.body, type=ProblemBody)
     except msgspec.MsgspecError:
         raise_foreign(answer, "")
-    kind = OTHER_ERRORS.get(problem.error) or ERRORS.get(problem.error)
-    if kind is None:
-        raise ServerError(answer.status, problem.error, problem.detail, problem.next)
+    public = _NAMES.get(problem.error)
+    if public is None or public is ServerError:
+        raise ServerError(answer.status, problem.code, problem.detail, problem.next)
+    kind = _CODES.get(problem.code, public)
+    kind = kind if issubclass(kind, public) else public
     detail, is_away = problem.detail, issubclass(kind, StoreUnavailableError)
-    if answer.status >= 500 and not is_away:
-        raise ServerError(answer.status, problem.error, detail, problem.next)
+    facts = {name: _fact(it) for name, it in problem.facts.items() if not name.startswith("_")}
+    if is_away:
+        facts = {"place": "the server", "reason": detail, "run_id": ""} | facts
     if is_away and answer.is_unsure and not issubclass(kind, CommitUnknownError):
         kind, detail = CommitUnknownError, f"{detail}; an earlier request may have been carried out"
-    # Not by its own constructor: that takes the facts, and makes the message of them.
+    elif kind.code != problem.code:
+        facts["code"] = problem.code  # An error of a later release: the class above it is known.
+    if issubclass(kind, InvalidArgumentError):
+        facts["where"] = f"engine.{operation.removeprefix('runs.')}"
+    # Not by its own constructor: a server of another release may have other facts.
     error = kind.__new__(kind)
     Exception.__init__(error, detail)
-    error.add_note(problem.next)
-    raise error
+    vars(error).update(facts)
+    raise error.advising(*problem.advice)
+
+
+def _fact(plain: Any) -> Any:
+    """A fact as an engine gives it: lists as tuples, the problems of a flow as such."""
+    if not isinstance(plain, list):
+        return plain
+    try:
+        return msgspec.convert(plain, tuple[FlowProblem, ...])
+    except msgspec.ValidationError:
+        return tuple(map(_fact, plain))

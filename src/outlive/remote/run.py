@@ -9,6 +9,7 @@ from typing import Any, Never, TypeVar, get_args
 import msgspec
 
 from outlive._model import given
+from outlive._model.why import Why
 from outlive._replay.command import WorkflowSpec
 from outlive._values.event import Event
 from outlive._values.run import Run, Status
@@ -17,7 +18,7 @@ from outlive.client.handle import RunHandle, RunVerbs
 from outlive.client.streams import StreamItem
 from outlive.errors import ConfigurationError, ResultTimeoutError, RunFinishedError, RunParkedError
 from outlive.http.sse import StreamItemView
-from outlive.http.wire.runs import NotEnded, ResultView
+from outlive.http.wire.runs import NotEnded, ResultView, WhyView
 from outlive.remote.connection import Connection
 from outlive.remote.values import result_of, seconds_of, typed
 
@@ -51,7 +52,7 @@ class RemoteRun(RunHandle[R]):
                 raise RunParkedError(self.id, found.why)
             if deadline is not None and loop.time() >= deadline:
                 assert seconds is not None
-                raise ResultTimeoutError(self.id, seconds, found.why)
+                raise ResultTimeoutError(self.id, seconds, Why(found.why, *found.advice))
 
     def _typed(self, plain: Any) -> Any:
         if self._spec is None:
@@ -62,9 +63,9 @@ class RemoteRun(RunHandle[R]):
         found: Run = await self._connection.operate("runs.get", run_id=self.id)
         return found
 
-    async def why(self) -> str:
-        found: str = (await self._connection.operate("runs.why", run_id=self.id)).why
-        return found
+    async def why(self) -> Why:
+        found: WhyView = await self._connection.operate("runs.why", run_id=self.id)
+        return Why(found.why, *found.advice)
 
     async def until(self, status: Status, *, timeout: given.Span | None = None) -> Run:
         wanted = given.one_of("run.until", "status", status, get_args(Status))

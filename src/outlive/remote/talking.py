@@ -8,6 +8,7 @@ from typing import Any
 
 from outlive._journal.failure import OWN_ERRORS, exception_of
 from outlive._model import given
+from outlive._model.why import Why
 from outlive._values.dead_letter import DeadLetter
 from outlive._values.failure import stored_failure
 from outlive.errors import AskFailedError
@@ -50,7 +51,7 @@ async def answered(
     while isinstance(found, NotAnswered):
         if deadline is not None and loop.time() >= deadline:
             assert timeout is not None
-            raise AskTimeoutError(run_id, name, found.key, seconds=timeout, why=found.why)
+            raise AskTimeoutError(run_id, name, found.key, seconds=timeout, why=Why(found.why, *found.advice))
         wait = WAIT_SECONDS if deadline is None else max(0.0, min(WAIT_SECONDS, deadline - loop.time()))
         found = await connection.operate(
             "asks.answer", query={"wait": wait}, run_id=run_id, name=name, key=found.key, patience=wait

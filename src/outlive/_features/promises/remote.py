@@ -6,6 +6,7 @@ from typing import Any
 
 from outlive._journal.plain import plain_json
 from outlive._model import given
+from outlive.errors.base import message_of
 from outlive.remote.connection import Connection
 
 
@@ -24,6 +25,6 @@ class RemotePromises:
     async def fail(self, promise: str, error: Exception) -> bool:
         """Settle a promise of a run with an error, which the run gets with its name and its message."""
         given.instance("engine.promises.fail", "error", error, Exception, like='ValueError("no such order")')
-        body = {"message": str(error), "type": type(error).__name__}
+        body = {"message": message_of(error), "type": type(error).__name__}
         is_new: bool = (await self._connection.operate("promises.fail", body=body, promise_id=promise)).is_new
         return is_new

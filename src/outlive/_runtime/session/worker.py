@@ -424,7 +424,7 @@ class Worker:
         extra = run_fields(live.id, live.fold.root.workflow)
         log.error("run %s could not be moved", live.id, exc_info=error, extra=extra)
         bug = f"{type(error).__qualname__}: {error}; this is a bug in Outlive, please report it"
-        live.park_if_moving(str(error) if isinstance(error, OutliveError) else bug)
+        live.park_if_moving(error.summary if isinstance(error, OutliveError) else bug)
 
     # -- What a run does next --------------------------------------------------------------------------------
 

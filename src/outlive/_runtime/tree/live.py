@@ -559,7 +559,7 @@ class LiveTree:
             draft.change.streams.append(emitted(command, run, self.id, packer, blobs, self._limits))
         except OutliveError as error:  # Too large, or a payload codec of the user's that raises.
             self.todo.clear()
-            self.todo.append(RunParked(at=self.clock.now(), reason=storable(str(error))))
+            self.todo.append(RunParked(at=self.clock.now(), reason=storable(error.summary)))
             return
         draft.change.rings, self.has_readers = self.id, True
 

@@ -26,6 +26,7 @@ from outlive._runtime.tree.phase import TreePhase
 from outlive._runtime.tree.skipping import Skip, SkipRefused, skips_of
 from outlive._store.contract import Claim, Inbound, MessageKind
 from outlive.errors import OutliveError
+from outlive.errors.base import message_of
 from outlive.telemetry import log, run_fields
 
 FOR_PARKED = (MessageKind.RESUME, MessageKind.SKIP, MessageKind.PAUSE)
@@ -109,7 +110,7 @@ class Replay:
                 _skip(live, skips, skip_requests)
                 live.follow_all(_left_of(live, asked, skips) if skips else asked)
         except (OutliveError, SkipRefused) as error:
-            reason = str(error)
+            reason = message_of(error)
         except Exception as error:  # Anything else is a bug, or the user's code: it stops this run only.
             log.exception("run %s could not be replayed", run.id, extra=run_fields(run.id, run.workflow))
             reason = f"it could not be replayed: {type(error).__qualname__}: {error}"

@@ -132,7 +132,7 @@ def _snapshot_of(live: Writing, command: TakeSnapshot) -> SnapshotTaken:
 
 def _parked(live: Writing, error: Exception) -> RunParked:
     # A failed run would be over; with another limit or codec a parked one can go on from here.
-    reason = str(error) if isinstance(error, OutliveError) else f"{type(error).__qualname__}: {error}"
+    reason = error.summary if isinstance(error, OutliveError) else f"{type(error).__qualname__}: {error}"
     return RunParked(at=live.clock.now(), reason=storable(reason))
 
 

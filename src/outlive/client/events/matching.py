@@ -11,6 +11,7 @@ from msgspec import UNSET
 from outlive._journal.described import find_argument_mismatch, input_of
 from outlive._model.trigger import EventTrigger, RefusedStart, SentEvent, WebhookTrigger, fits
 from outlive.client.events.triggers import Triggers
+from outlive.errors.base import message_of
 from outlive.errors.program import ExpressionError
 
 UNFIT = (ValueError, ExpressionError)
@@ -46,7 +47,7 @@ def match(event: SentEvent, known: Mapping[str, Triggers]) -> tuple[list[Match],
         try:
             arguments = arguments_by(triggers, fitting, scope)
         except UNFIT as error:
-            refused.append(RefusedStart(workflow, str(error)))
+            refused.append(RefusedStart(workflow, message_of(error)))
             continue
         if arguments is not None:
             found.append(Match(workflow, triggers, arguments))

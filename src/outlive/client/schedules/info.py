@@ -15,6 +15,7 @@ from outlive._model.ticks import SECOND, Ticks, jitter_of
 from outlive._values.schedule import ScheduledRun, ScheduleInfo
 from outlive.client.schedules.deciding import observe
 from outlive.client.why import instant
+from outlive.errors.advice import Advice
 
 NEXT_FIRES = 5
 LATE_SHOWN = 60 * SECOND
@@ -39,6 +40,7 @@ def info_of(
     redacted fields."""
     schedule, target = stored.schedule, stored.target
     state = observe(stored.state, runs)
+    resume = Advice("schedules.resume", {"name": name}, "lets it go on")
     fires: list[int] = []
     if not state.is_stopped:
         jitter, ticks = jitter_of(schedule, name), Ticks(schedule)
@@ -62,14 +64,12 @@ def info_of(
         failures=state.failures,
         skipped=state.skipped,
         missed=state.missed,
-        why=_why(
-            name, stored, state, fires, runs, has_worker=definition_key(target.workflow, target.version) in definitions
-        ),
+        why=_why(stored, state, fires, runs, has_worker=definition_key(target.workflow, target.version) in definitions),
+        advice=(resume,) if state.is_stopped else (),
     )
 
 
 def _why(
-    name: str,
     stored: StoredSchedule,
     state: ScheduleState,
     fires: list[int],
@@ -77,11 +77,10 @@ def _why(
     *,
     has_worker: bool,
 ) -> str:
-    resume = f"engine.schedules.resume({name!r}) lets it go on"
     if state.paused is not None:
-        return f"it is {state.paused} (since {instant(state.paused.at)}); {resume}"
+        return f"it is {state.paused} (since {instant(state.paused.at)})"
     if state.tripped_at:
-        return f"it has tripped: {_failures(state)} (at {instant(state.tripped_at)}); {resume}"
+        return f"it has tripped: {_failures(state)} (at {instant(state.tripped_at)})"
     if not fires and not state.buffer:
         return "it is over: it does not tick any more"
     parts = [f"it fires next at {instant(fires[0])}"] if fires else []

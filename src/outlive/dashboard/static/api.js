@@ -10,7 +10,7 @@ export class ApiError extends Error {
   constructor(status, body) {
     super(body.detail ?? `the server answered with ${status}`);
     this.status = status;
-    this.error = body.error ?? '';
+    this.code = body.code ?? '';
     this.next = body.next ?? '';
   }
 }

@@ -153,7 +153,8 @@ async def list_batches(call: Call, query: BatchesQuery) -> BatchesPage:
 async def get_batch(call: Call, batch_id: str) -> BatchInfo:
     """A batch: how many items have ended, and how."""
     await call.view.plan_of(batch_id)
-    return structs.replace(await call.engine.batches.get(batch_id).info(), why=await why_of(call, batch_id))
+    info, why = await call.engine.batches.get(batch_id).info(), await why_of(call, batch_id)
+    return structs.replace(info, why=why.summary, advice=why.advice)
 
 
 @operation("batches.items", "GET", "/batches/{batch_id}/items", scope="viewer", reach="run", raises=MISSING)

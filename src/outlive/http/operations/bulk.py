@@ -22,6 +22,7 @@ from outlive._values.purge import Purge
 from outlive.client.bulk import side_by_side
 from outlive.client.bulk_operations import BulkProgress
 from outlive.client.request_plans import RUNS_MAX, PlannedRun
+from outlive.errors.base import message_of
 from outlive.errors.known import ERRORS
 from outlive.http.asked import made_id, narrowed_tags
 from outlive.http.operation import Call, operation
@@ -188,7 +189,9 @@ async def _done_to(call: Call, run: PlannedRun, verb: Callable[..., Awaitable[An
         if not await call.was_done(run.id):
             await verb(run.id, **options)
     except Exception as error:  # The others are not to wait for this one.
-        return _shown(RunOutcome(run.id, run.workflow, run.status, error=type(error).__name__, message=str(error)))
+        return _shown(
+            RunOutcome(run.id, run.workflow, run.status, error=type(error).__name__, message=message_of(error))
+        )
     return RunOutcome(run.id, run.workflow, run.status, done=True)
 
 

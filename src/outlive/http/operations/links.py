@@ -56,7 +56,7 @@ async def create_link(call: Call, run_id: str, name: str, body: CreateLink) -> N
     """
     if body.by != call.principal.name and not (call.principal.names_others or call.principal.may("admin")):
         detail = f"{call.principal.name} cannot make a link with which another person decides"
-        raise Problem(403, "Forbidden", detail, "Give your own name as `by`, or use a key with the scope admin.")
+        raise Problem(403, "forbidden", detail, "Give your own name as `by`, or use a key with the scope admin.")
     return await call.engine.approvals.links.create(
         run_id, name, approved=body.approved, by=body.by, expires=body.expires_seconds, request=body.request
     )

@@ -19,6 +19,7 @@ from outlive.client.news import Position
 from outlive.client.recovery import Incomplete
 from outlive.errors.program import UnknownWorkflowError
 from outlive.errors.run import RunDamagedError
+from outlive.http.advice import as_requests
 from outlive.http.asked import PAGE_BYTES_MAX, check_id, check_workflow, made_id, narrowed, why_of
 from outlive.http.operation import JSON, Call, Content, operation
 from outlive.http.problem import Problem
@@ -137,7 +138,8 @@ async def get_run(call: Call, run_id: str) -> Run:
 async def why(call: Call, run_id: str) -> WhyView:
     """The wait of a run, or how it ended, in one sentence."""
     run = await call.view.run(run_id)
-    return WhyView(run_id, run.status, await why_of(call, run_id))
+    found = await why_of(call, run_id)
+    return WhyView(run_id, run.status, found.summary, found.advice, as_requests(found.advice))
 
 
 @operation("runs.steps", "GET", "/runs/{run_id}/steps", scope="viewer", reach="run", raises=MISSING)
@@ -182,7 +184,7 @@ async def payload(call: Call, run_id: str, seq: str, field: str) -> Content:
         if isinstance(value, Payload) and not isinstance(value.v, UnsetType):
             return Content(JSON, bytes(value.v))
     wanted = "GET /api/v1/runs/{id}/history lists the events and their fields."
-    raise Problem(404, "NotFound", f"event {seq} of this run has no payload {field!r}", wanted)
+    raise Problem(404, "not_found", f"event {seq} of this run has no payload {field!r}", wanted)
 
 
 @operation("runs.tree", "GET", "/runs/{run_id}/tree", scope="viewer", reach="run", raises=MISSING)
@@ -209,7 +211,8 @@ async def result(call: Call, run_id: str, query: WaitQuery) -> ResultView | NotE
     run = await call.view.ended(run_id, min(seconds_of(query.wait), call.limits.wait_seconds_max))
     if run is None:
         now = await call.view.run(run_id)
-        return NotEnded(run_id, now.status, await why_of(call, run_id))
+        found = await why_of(call, run_id)
+        return NotEnded(run_id, now.status, found.summary, found.advice)
     error = failure_of(run.failure)
     return ResultView(run_id, run.status.value, await call.view.json(run.result), error, run.reason)
 

@@ -10,11 +10,11 @@ from msgspec import Struct
 from outlive._define.schedule import cron, every
 from outlive._model.schedule import Overlap, Schedule
 from outlive._values.schedule import ScheduleInfo
+from outlive.errors import InvalidArgumentError
 from outlive.errors.program import UnknownWorkflowError
 from outlive.errors.run import ScheduleNotFoundError, ScheduleOverlapError, ScheduleTrippedError
 from outlive.http.asked import made_id
 from outlive.http.operation import Call, operation
-from outlive.http.problem import Problem
 from outlive.http.wire.page import Done, Instant, Json, Limit, Name, RunId, Span, seconds_of
 from outlive.http.wire.runs import Attributed, Started
 
@@ -171,7 +171,7 @@ async def backfill_schedule(call: Call, name: Name, body: Backfill) -> BackfillV
 
 def _schedule(body: SetSchedule) -> Schedule:
     if bool(body.cron) == bool(body.every):
-        raise Problem(422, "InvalidArgumentError", "a schedule has `cron` or `every`", "Give one of the two.")
+        raise InvalidArgumentError("schedules.set", "cron", body.cron or None, "a schedule has `cron` or `every`")
     options: dict[str, Any] = {
         "name": body.name or None,
         "tz": body.tz,

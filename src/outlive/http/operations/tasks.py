@@ -47,7 +47,7 @@ def _check_queue(call: Call, queue: str) -> None:
     own = call.principal
     if not own.may_claim_from(queue):
         wanted = f"Claim from one of {', '.join(sorted(own.queues or ()))}, or use a key for this queue."
-        raise Problem(403, "Forbidden", f"{own.name} may not claim tasks from the queue {queue}", wanted)
+        raise Problem(403, "forbidden", f"{own.name} may not claim tasks from the queue {queue}", wanted)
 
 
 @operation("tasks.heartbeat", "POST", "/tasks/{task_id}/heartbeat", scope="worker", raises=HELD)

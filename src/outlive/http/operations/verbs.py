@@ -135,7 +135,8 @@ async def _answer(call: Call, run_id: str, name: str, key: str, waiting: Awaitab
     try:
         return AnswerView(key, call.view.field(name, await waiting), None)
     except AskTimeoutError:
-        return NotAnswered(key, await why_of(call, run_id))
+        found = await why_of(call, run_id)
+        return NotAnswered(key, found.summary, found.advice)
     except e.AskFailedError as error:
         failure = await call.view.failure(run_id, error.failure)
         return AnswerView(key, None, failure_of(failure, with_traceback=False))
@@ -291,9 +292,19 @@ async def delete_run(call: Call, run_id: str) -> Done:
         return Done(run_id)
     run = await call.view.row(run_id)
     if run.number:
-        raise Problem(409, "ChildRunError", f"{run_id} is a child of {run.root_id}", "Delete the root of its tree.")
+        raise Problem(
+            409,
+            "child_run",
+            f"{run_id} is a child of {run.root_id}",
+            "Delete the root of its tree.",
+            error="ConflictError",
+        )
     if not run.status.is_terminal:
-        raise Problem(409, "RunOpenError", f"{run_id} is {run.status.value}", "Cancel it, or wait for its end.")
+        raise Problem(
+            409, "run_open", f"{run_id} is {run.status.value}", "Cancel it, or wait for its end.", error="ConflictError"
+        )
     if not await call.view.delete(run):
-        raise Problem(409, "RunNeededError", f"an open run needs {run_id}", "Wait for the end of that run.")
+        raise Problem(
+            409, "run_needed", f"an open run needs {run_id}", "Wait for the end of that run.", error="ConflictError"
+        )
     return Done(run_id)

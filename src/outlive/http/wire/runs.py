@@ -12,6 +12,7 @@ from outlive._values.failure import Failure
 from outlive._values.outcome import RunOutcome
 from outlive._values.run import Run, Status
 from outlive.client.finding import Filters, Page
+from outlive.errors.advice import Advice
 from outlive.http.wire.page import Instant, Json, Key, Limit, Name, RunId, Seq, Span, Text, tags_of
 from outlive.http.wire.start import Start
 
@@ -242,6 +243,10 @@ class WhyView(Struct, frozen=True):
     status: Status
     why: str
     """One sentence."""
+    advice: tuple[Advice, ...] = ()
+    """The verbs that help next, as data."""
+    next: str = ""
+    """The advice as requests."""
 
 
 class HistoryView(Struct, frozen=True):
@@ -277,6 +282,8 @@ class NotEnded(Struct, frozen=True):
     id: str
     status: Status
     why: str
+    advice: tuple[Advice, ...] = ()
+    """The verbs that help it go on."""
 
 
 class AnswerView(Struct, frozen=True):
@@ -293,6 +300,8 @@ class NotAnswered(Struct, frozen=True):
 
     key: str
     why: str
+    advice: tuple[Advice, ...] = ()
+    """The verbs that help the run go on."""
 
 
 class Outcomes(Struct, frozen=True):

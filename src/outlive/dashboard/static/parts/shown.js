@@ -29,7 +29,7 @@ export function Problem({ error, again }) {
   if (!error) return null;
   return html`<div class="panel problem" role="alert">
     <p><b>${sentence(error.message)}</b>${error.next && html`<small>${error.next}</small>`}</p>
-    ${error.error && html`<code>${error.error}</code>`}
+    ${error.code && html`<code>${error.code}</code>`}
     ${again && html`<button onClick=${again}>Try again</button>`}
   </div>`;
 }
