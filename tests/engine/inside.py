@@ -37,6 +37,7 @@ from outlive._values.key import ApiKey
 from outlive.client.client import Client
 from outlive.client.handle import StoredRun
 from outlive.client.secret_token import new_token
+from outlive.telemetry import Counters
 from outlive.testing.engine import TestEngine
 from outlive.testing.watched_store import WatchedStore
 
@@ -112,6 +113,11 @@ def renewal_of(engine: outlive.Engine) -> asyncio.Task[None]:
     renewal = sessions_of(engine)._renewal
     assert renewal is not None
     return renewal
+
+
+def counters_of(engine: outlive.Engine) -> Counters:
+    """What its worker counts."""
+    return worker_of(engine)._counters
 
 
 def session_id_of(engine: outlive.Engine) -> str:

@@ -19,10 +19,20 @@ from outlive._journal.arguments import Signature
 from outlive._journal.event import RunClaimed, RunReleased
 from outlive._replay.command import WorkflowSpec
 from outlive._runtime.environment import ReplayPace
+from outlive._runtime.session import replays
+from outlive._runtime.wakeup import Wakeup
 from outlive._store.contract import Store
 from outlive.errors import StoreUnavailableError
 from outlive.limits import Limits
-from tests.engine.inside import give_replay_pace, keeper_of, lease_of, reporter_of, session_id_of, worker_of
+from tests.engine.inside import (
+    counters_of,
+    give_replay_pace,
+    keeper_of,
+    lease_of,
+    reporter_of,
+    session_id_of,
+    worker_of,
+)
 from tests.engine.support import Place, events_of, in_time, note, parks, reaches, stage, until, waits
 
 pytestmark = pytest.mark.any_store
@@ -348,3 +358,38 @@ async def test_a_run_that_gave_many_rows_to_many_steps_goes_on_in_another_worker
         assert 60 * rows == await engine.get("rows").result(timeout=100)
         assert session == session_id_of(engine)
     assert [] == stage.calls
+
+
+@pytest.mark.parametrize("is_busy", [True, False])
+async def test_reading_a_long_journal_gives_way_to_others(
+    place: Place, monkeypatch: pytest.MonkeyPatch, *, is_busy: bool
+) -> None:
+    """Between two pages a replay waits as between two slices: if others commit meanwhile, and not else."""
+    await begin(place)
+    pages_at: list[int] = []
+    stores: list[Any] = []
+
+    class Pause(Wakeup):
+        async def sleep(self, seconds: float | None) -> None:
+            pages_at.append(len(stores[0].pages))
+
+    class Busy(Halfway):
+        async def read_journal(self, journal: int, *, after: int = -1, limit: int | None = None) -> Any:
+            counters_of(engine).commits += is_busy
+            return await super().read_journal(journal, after=after, limit=limit)
+
+    monkeypatch.setattr(replays, "Wakeup", Pause)
+
+    def wrap(inner: Store) -> Any:
+        stores.append(Busy(inner))
+        stores[0].gate.set()
+        return stores[-1]
+
+    engine = place.engine(wrap=wrap, limits=LIMITS)
+    give_replay_pace(engine, SLICED)
+    async with engine:
+        await engine.signal("talk", "word", "end")
+        assert heard() == await in_time(engine.get("talk").result())
+    many = len(stores[0].pages)
+    assert many > 3
+    assert is_busy == ({*range(1, many + 1)} <= {*pages_at})

@@ -2,7 +2,8 @@
 
 Most replays are over within the first slice, in the callback that takes the claim in. A longer one goes on here. Its
 journal is read page by page, and its blobs as they are needed. Between two slices other runs move, mail is read and the
-lease is renewed. If others commit meanwhile, the next slice waits until they have had twelve times as long.
+lease is renewed. If others commit meanwhile, the next slice waits until they have had seventeen times as long, and the
+next page waits as long as a slice.
 
 The tree is in motion for everyone else while it is replayed, in the phase REPLAYING. If it is discarded or released
 meanwhile, its next slice is its last one and does nothing.
@@ -150,6 +151,8 @@ class Replays:
             page = await self._store.read_journal(live.journal, after=after, limit=limit)
             replay.rows += page
             after = page[-1][0] if len(page) == limit else last
+            async with self._turn:
+                await self._give_way()
 
     async def _advance(self, replay: Replay) -> bool:
         """Do the next slice, when it is its turn, and give way to others; whether it was the last one."""
@@ -167,9 +170,12 @@ class Replays:
 
         async with self._turn:
             await in_callback(advance)
-            commits, self._commits = self._commits, self._counters.commits
-            if commits != self._commits:
-                # Longer after a slice with one long event in it.
-                late = seconds / self._pace.slice_seconds if self._pace.slice_seconds else 1.0
-                await Wakeup().sleep(self._pace.pause_seconds * max(1.0, late))
+            # Longer after a slice with one long event in it.
+            await self._give_way(seconds / self._pace.slice_seconds if self._pace.slice_seconds else 1.0)
         return is_over
+
+    async def _give_way(self, slices: float = 1.0) -> None:
+        """Let others have the loop after so many slices, if they commit."""
+        commits, self._commits = self._commits, self._counters.commits
+        if commits != self._commits:
+            await Wakeup().sleep(self._pace.pause_seconds * max(1.0, slices))
