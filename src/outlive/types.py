@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from outlive._model.approval import Approval, ApprovalNotice
     from outlive._model.published import REMOVED
     from outlive._model.queue import QueueLimits, RateTier
-    from outlive._model.schedule import Schedule
+    from outlive._model.schedule import ScheduleSpec
     from outlive._model.trigger import RefusedStart, Sent, StartedRun, TriggerInfo
     from outlive._model.under_way import StepUnderWay
     from outlive._model.why import Why
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from outlive._values.purge import Purge
     from outlive._values.queue import Holder, QueueState, WaitingKey
     from outlive._values.run import Run, Wait
-    from outlive._values.schedule import ScheduledRun, ScheduleInfo
+    from outlive._values.schedule import Schedule, ScheduledRun
     from outlive._values.sink import Sink
     from outlive._values.task import Task, TaskNotice
     from outlive._values.worker import Worker
@@ -106,7 +106,7 @@ __all__ = [
     "RunOutcome",
     "SagaBlock",
     "Schedule",
-    "ScheduleInfo",
+    "ScheduleSpec",
     "ScheduledRun",
     "Sent",
     "Sink",
@@ -181,8 +181,8 @@ _HOMES = {
     "RunHandle": "outlive.client.handle",
     "RunOutcome": "outlive._values.outcome",
     "SagaBlock": "outlive._define.saga",
-    "Schedule": "outlive._model.schedule",
-    "ScheduleInfo": "outlive._values.schedule",
+    "Schedule": "outlive._values.schedule",
+    "ScheduleSpec": "outlive._model.schedule",
     "ScheduledRun": "outlive._values.schedule",
     "Sent": "outlive._model.trigger",
     "Sink": "outlive._values.sink",

@@ -56,7 +56,7 @@ async def tick_failing() -> str:
     raise ValueError("the feed is empty")
 
 
-def registry_with(workflow: outlive.types.Workflow[..., Any], *schedules: outlive.types.Schedule) -> Registry:
+def registry_with(workflow: outlive.types.Workflow[..., Any], *schedules: outlive.types.ScheduleSpec) -> Registry:
     """A registry whose code has this workflow with these schedules, and nothing else."""
     registry = Registry()
     registry.add_workflow(workflow.spec)

@@ -15,7 +15,7 @@ HOUR = 3_600 * SECOND
 NOW = 500_000 * HOUR
 
 
-def schedule_of(schedule: outlive.types.Schedule, *, since: int = NOW) -> StoredSchedule:
+def schedule_of(schedule: outlive.types.ScheduleSpec, *, since: int = NOW) -> StoredSchedule:
     """A schedule whose ticks up to an instant are done."""
     return StoredSchedule(schedule=schedule, target=Target("digest", 1), state=ScheduleState(cursor=since))
 

@@ -13,7 +13,7 @@ from outlive.errors import InvalidArgumentError
 YEAR = timedelta(days=366)
 
 
-def ticks_of(schedule: outlive.types.Schedule, start: datetime, end: datetime) -> list[str]:
+def ticks_of(schedule: outlive.types.ScheduleSpec, start: datetime, end: datetime) -> list[str]:
     """The ticks in a range, as people write them in UTC."""
     found = Ticks(schedule).between(microseconds_of(start), microseconds_of(end), 5_000)
     return [instant_of(tick).strftime("%m-%d %H:%M") for tick in found]

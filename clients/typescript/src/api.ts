@@ -1159,8 +1159,37 @@ export interface RunsPage {
   previous: string | null;
 }
 
-/** When runs start, and how; made by `outlive.cron` and `outlive.every`. */
+/** A schedule, how far it has come, and what stands in its way. */
 export interface Schedule {
+  name: string;
+  workflow: string;
+  version: number;
+  /** When it ticks and what it starts; null if its row is damaged. */
+  schedule: ScheduleSpec | null;
+  is_paused: boolean;
+  is_tripped: boolean;
+  /** The next starts; empty while it is stopped, and when it is over. */
+  next_fires: string[];
+  /** The last runs that have ended, the newest first. */
+  last: ScheduledRun[];
+  /** Runs that have not ended, the newest first. */
+  open: ScheduledRun[];
+  /** Ticks that wait until a run has ended. */
+  waiting: number;
+  /** How many of its runs in a row have failed. */
+  failures: number;
+  /** Ticks that were not started because of a run that was open. */
+  skipped: number;
+  /** Ticks that passed while no worker was there, and were not caught up; at least so many. */
+  missed: number;
+  /** One sentence: when it fires next, or what stands in its way. */
+  why: string;
+  /** The verbs that help, if something stands in its way. */
+  advice: Advice[];
+}
+
+/** When runs start, and how; made by `outlive.cron` and `outlive.every`. */
+export interface ScheduleSpec {
   /** Its own name; that of the workflow if it is empty. */
   name: string;
   /** Cron expressions: it ticks when one of them matches. */
@@ -1190,35 +1219,6 @@ export interface Schedule {
   priority: number | null;
 }
 
-/** A schedule, how far it has come, and what stands in its way. */
-export interface ScheduleInfo {
-  name: string;
-  workflow: string;
-  version: number;
-  /** When it ticks and what it starts; null if its row is damaged. */
-  schedule: Schedule | null;
-  is_paused: boolean;
-  is_tripped: boolean;
-  /** The next starts; empty while it is stopped, and when it is over. */
-  next_fires: string[];
-  /** The last runs that have ended, the newest first. */
-  last: ScheduledRun[];
-  /** Runs that have not ended, the newest first. */
-  open: ScheduledRun[];
-  /** Ticks that wait until a run has ended. */
-  waiting: number;
-  /** How many of its runs in a row have failed. */
-  failures: number;
-  /** Ticks that were not started because of a run that was open. */
-  skipped: number;
-  /** Ticks that passed while no worker was there, and were not caught up; at least so many. */
-  missed: number;
-  /** One sentence: when it fires next, or what stands in its way. */
-  why: string;
-  /** The verbs that help, if something stands in its way. */
-  advice: Advice[];
-}
-
 /** A run of a schedule. */
 export interface ScheduledRun {
   id: string;
@@ -1229,7 +1229,7 @@ export interface ScheduledRun {
 
 /** Schedules. */
 export interface SchedulesList {
-  items: ScheduleInfo[];
+  items: Schedule[];
   /** Give it as `after` to get the next page. */
   next: string | null;
 }
@@ -3110,7 +3110,7 @@ export class SchedulesOperations {
    *
    * Needs the scope `viewer`.
    */
-  get(name: string, options?: RequestOptions): Promise<ScheduleInfo> {
+  get(name: string, options?: RequestOptions): Promise<Schedule> {
     return this.#to.json("GET", `/api/v1/schedules/${encodeURIComponent(name)}`, { options });
   }
 
@@ -3146,7 +3146,7 @@ export class SchedulesOperations {
    *
    * Needs the scope `admin`.
    */
-  set(name: string, body: SetSchedule, options?: RequestOptions): Promise<ScheduleInfo> {
+  set(name: string, body: SetSchedule, options?: RequestOptions): Promise<Schedule> {
     return this.#to.json("PUT", `/api/v1/schedules/${encodeURIComponent(name)}`, { body, options });
   }
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from outlive._define.own import RESERVED, family_of, own_families
 from outlive._model import given
-from outlive._model.schedule import Schedule
+from outlive._model.schedule import ScheduleSpec
 from outlive._model.trigger import TriggerSet
 from outlive._replay.command import StepSpec, WorkflowSpec
 from outlive.errors import DefinitionError, InvalidArgumentError
@@ -30,7 +30,7 @@ class Registry:
     def __init__(self) -> None:
         self._workflows: dict[tuple[str, int], WorkflowSpec] = {}
         self._steps: dict[str, StepSpec] = {}
-        self._schedules: dict[tuple[str, int], list[Schedule]] = {}
+        self._schedules: dict[tuple[str, int], list[ScheduleSpec]] = {}
         self._current: dict[str, int] = {}
         """The version of a flow that is meant by its name: its versions are hashes, and have no order."""
         self._triggers: dict[tuple[str, int], TriggerSet] = {}
@@ -115,17 +115,17 @@ class Registry:
         self._steps[spec.name] = spec
         self._definitions = None
 
-    def add_schedules(self, spec: WorkflowSpec, schedules: list[Schedule]) -> None:
+    def add_schedules(self, spec: WorkflowSpec, schedules: list[ScheduleSpec]) -> None:
         """Let a workflow start by itself; each schedule has a name."""
         self._schedules[spec.name, spec.version] = schedules
 
-    def schedules(self) -> list[tuple[WorkflowSpec, Schedule]]:
+    def schedules(self) -> list[tuple[WorkflowSpec, ScheduleSpec]]:
         """The schedules that the code declares, each with what it starts: of one name the newest version only.
 
         Raises:
             InvalidArgumentError: two workflows have a schedule of the same name.
         """
-        found: dict[str, tuple[WorkflowSpec, Schedule]] = {}
+        found: dict[str, tuple[WorkflowSpec, ScheduleSpec]] = {}
         current = {(spec.name, spec.version) for spec in self.newest() if not self.has_order(spec.name)}
         for key, schedules in sorted(self._schedules.items(), key=lambda item: item[0][1]):
             if key in self._workflows and (key in current or self.has_order(key[0])):

@@ -15,7 +15,7 @@ from outlive._journal.described import describe, input_of
 from outlive._model import given
 from outlive._model.instant import instant_of, microseconds_of
 from outlive._model.queue import PRIORITY_MAX, Queue, QueueLimits, lead_of, queue_key
-from outlive._model.schedule import CATCH_UP_MAX, TAG, Overlap, Schedule, Target, tick_text
+from outlive._model.schedule import CATCH_UP_MAX, TAG, Overlap, ScheduleSpec, Target, tick_text
 from outlive._model.ticks import SECOND, Ticks, checked_cron, span_of, zone_of
 from outlive._replay.command import WorkflowSpec
 from outlive.errors import ArgumentTypeError, InvalidArgumentError, OutliveError, UnreadableError
@@ -69,7 +69,7 @@ class ScheduleOptions(TypedDict, total=False):
     priority: int | None
 
 
-def cron(expression: str, *more: str, **options: Unpack[ScheduleOptions]) -> Schedule:
+def cron(expression: str, *more: str, **options: Unpack[ScheduleOptions]) -> ScheduleSpec:
     """A schedule by cron expressions: `outlive.cron("0 6 * * 1-5", tz="Europe/Stockholm")`.
 
     Args:
@@ -103,7 +103,7 @@ def every(
     minutes: float = 0,
     seconds: float = 0,
     **options: Unpack[ScheduleOptions],
-) -> Schedule:
+) -> ScheduleSpec:
     """A schedule by equal spans, of a second or more: `outlive.every(minutes=15)`.
 
     They are counted from `start`, or from 1970 in UTC: so every 15 minutes is at :00, :15, :30 and :45, whenever the
@@ -151,7 +151,7 @@ def _schedule(
     tags: Mapping[str, str] | None = None,
     key: str | None = None,
     priority: int | None = None,
-) -> Schedule:
+) -> ScheduleSpec:
     given.one_of(where, "overlap", overlap, get_args(Overlap))
     own_tags = given.tags(where, tags)
     if TAG in own_tags:
@@ -160,7 +160,7 @@ def _schedule(
     ends_at = None if end is None else instant_of(microseconds_of(given.instant(where, "end", end)))
     if starts_at is not None and ends_at is not None and ends_at <= starts_at:
         raise InvalidArgumentError(where, "end", end, "it is not later than the start")
-    made = Schedule(
+    made = ScheduleSpec(
         name="" if name is None else given.label(where, name, like="digest"),
         cron=crons,
         every=None if crons else timedelta(microseconds=every),
@@ -275,14 +275,14 @@ def _tick_value(form: str, at: int, tz: str) -> str:
     return local.date().isoformat() if form == "date" else local.isoformat()
 
 
-def arguments_of(schedule: Schedule, target: Target, at: int) -> bytes:
+def arguments_of(schedule: ScheduleSpec, target: Target, at: int) -> bytes:
     """The arguments of the run of a tick, as a journal has them."""
     by_name = filled(schedule.arguments, at, schedule.tz)
     by_place = [by_name.pop(name) for name in target.positional if name in by_name]
     return msgspec.json.encode({"a": by_place, "k": by_name} if by_name else by_place)
 
 
-def target_of(where: str, spec: WorkflowSpec, schedule: Schedule) -> Target:
+def target_of(where: str, spec: WorkflowSpec, schedule: ScheduleSpec) -> Target:
     """The target of a schedule.
 
     Raises:
@@ -305,7 +305,7 @@ def target_of(where: str, spec: WorkflowSpec, schedule: Schedule) -> Target:
     return Target(spec.name, spec.version, described.positional, spec.timeout_seconds, name, frees_slot, lead)
 
 
-def lead_in(where: str, schedule: Schedule, queue: str, limits: QueueLimits) -> int:
+def lead_in(where: str, schedule: ScheduleSpec, queue: str, limits: QueueLimits) -> int:
     """By how many microseconds the runs of a schedule are brought forward in the queue of their workflow.
 
     Raises:

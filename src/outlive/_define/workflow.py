@@ -20,7 +20,7 @@ from outlive._journal.value import ValueCodec, codec_for_message
 from outlive._model import Retry, given
 from outlive._model.policy import check_retry
 from outlive._model.queue import Queue, check_queue
-from outlive._model.schedule import Schedule
+from outlive._model.schedule import ScheduleSpec
 from outlive._model.trigger import EventTrigger, TriggerSet, is_pattern
 from outlive._replay.ask import child_result, current_execution, start_child
 from outlive._replay.command import WorkflowSpec
@@ -161,7 +161,7 @@ class WorkflowOptions(TypedDict, total=False):
     resumable: bool
     strict_arguments: bool
     retry: Retry | None
-    schedule: Schedule | Sequence[Schedule] | None
+    schedule: ScheduleSpec | Sequence[ScheduleSpec] | None
     on_event: str | Sequence[str] | None
     queue: Queue | str | None
 
@@ -187,7 +187,7 @@ def workflow(
     resumable: bool = True,
     strict_arguments: bool = False,
     retry: Retry | None = None,
-    schedule: Schedule | Sequence[Schedule] | None = None,
+    schedule: ScheduleSpec | Sequence[ScheduleSpec] | None = None,
     on_event: str | Sequence[str] | None = None,
     queue: Queue | str | None = None,
 ) -> Any:
@@ -238,11 +238,11 @@ def workflow(
     return define if fn is None else define(fn)
 
 
-def _schedules(where: str, spec: WorkflowSpec, given_: object) -> list[Schedule]:
+def _schedules(where: str, spec: WorkflowSpec, given_: object) -> list[ScheduleSpec]:
     """The schedules of a workflow, each with its name, checked against what the workflow takes."""
-    found = [] if given_ is None else [given_] if isinstance(given_, Schedule) else given_
+    found = [] if given_ is None else [given_] if isinstance(given_, ScheduleSpec) else given_
     wanted = "give what outlive.cron or outlive.every makes, for example schedule=outlive.every(minutes=15)"
-    if not isinstance(found, Sequence) or not all(isinstance(each, Schedule) for each in found):
+    if not isinstance(found, Sequence) or not all(isinstance(each, ScheduleSpec) for each in found):
         raise ArgumentTypeError(where, "schedule", given_, wanted)
     named = [replace(each, name=each.name or spec.name) for each in found]
     if len({each.name for each in named}) < len(named):

@@ -1,6 +1,6 @@
 """Schedules: when runs of a workflow start by themselves, and what became of them so far.
 
-A schedule in the store has two parts. The definition (`Schedule` and `Target`) comes from the code or from a person.
+A schedule in the store has two parts. The definition (`ScheduleSpec` and `Target`) comes from the code or a person.
 The state (`ScheduleState`) is what workers write: how far the ticks have come, which runs are open, who has paused it.
 A new definition leaves the state alone.
 
@@ -38,7 +38,7 @@ TICK = "tick"
 _CRC_BYTES = 8
 
 
-class Schedule(msgspec.Struct, frozen=True, kw_only=True):
+class ScheduleSpec(msgspec.Struct, frozen=True, kw_only=True):
     """When runs start, and how; made by `outlive.cron` and `outlive.every`."""
 
     name: str = ""
@@ -76,7 +76,7 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
         return often if self.tz == "UTC" else f"{often} {self.tz}"
 
     def __repr__(self) -> str:
-        return f"<Schedule {self.name} {self.when}>" if self.name else f"<Schedule {self.when}>"
+        return f"<ScheduleSpec {self.name} {self.when}>" if self.name else f"<ScheduleSpec {self.when}>"
 
 
 class Target(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -148,7 +148,7 @@ class ScheduleState(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=Tru
 class StoredSchedule(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """A schedule as it lies in the store."""
 
-    schedule: Schedule
+    schedule: ScheduleSpec
     target: Target
     state: ScheduleState
     declared: Declared | None = None
@@ -177,7 +177,7 @@ def schedule_in(data: bytes) -> StoredSchedule:
     return _decode(body)
 
 
-def print_of(schedule: Schedule, target: Target) -> str:
+def print_of(schedule: ScheduleSpec, target: Target) -> str:
     """A hash of a definition."""
     # Twice: 64 bits are enough to tell two definitions apart, and no one gains by a collision.
     data = _encode((schedule, target))

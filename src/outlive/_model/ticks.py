@@ -27,7 +27,7 @@ import msgspec
 from msgspec.structs import replace
 
 from outlive._model.instant import instant_of, microseconds_of
-from outlive._model.schedule import Schedule
+from outlive._model.schedule import ScheduleSpec
 
 MICROSECOND = timedelta(microseconds=1)
 SECOND = 1_000_000
@@ -59,7 +59,7 @@ _SPAN_OF_ONE = re.compile(r"\b(\w+)-\1/\d+")
 class Ticks:
     """The instants at which one schedule ticks."""
 
-    def __init__(self, schedule: Schedule) -> None:
+    def __init__(self, schedule: ScheduleSpec) -> None:
         self._schedule = schedule
         self._start = None if schedule.start is None else microseconds_of(schedule.start)
         self._end = None if schedule.end is None else microseconds_of(schedule.end)
@@ -212,7 +212,7 @@ def _end_of_minute(at: int) -> int:
     return at - at % MINUTE + MINUTE
 
 
-def last_ticks(schedule: Schedule, after: int, until: int, most: int) -> tuple[list[int], int | None]:
+def last_ticks(schedule: ScheduleSpec, after: int, until: int, most: int) -> tuple[list[int], int | None]:
     """The last ticks, like `Ticks.last`. Thousands of schedules may have equal times, which are worked out once."""
     # Only what says when it ticks.
     times = replace(
@@ -224,11 +224,11 @@ def last_ticks(schedule: Schedule, after: int, until: int, most: int) -> tuple[l
 
 @lru_cache(maxsize=256)
 def _last_ticks(times: bytes, after: int, until: int, most: int) -> tuple[tuple[int, ...], int | None]:
-    found, later = Ticks(msgspec.json.decode(times, type=Schedule)).last(after, until, most)
+    found, later = Ticks(msgspec.json.decode(times, type=ScheduleSpec)).last(after, until, most)
     return tuple(found), later
 
 
-def jitter_of(schedule: Schedule, name: str) -> int:
+def jitter_of(schedule: ScheduleSpec, name: str) -> int:
     """How much later than its ticks the runs of a schedule start: always the same, and another one for another name, so
     that schedules with equal times do not start together."""
     if not schedule.jitter:

@@ -7,7 +7,7 @@ from datetime import datetime
 import msgspec
 
 from outlive._model.run import definition_shown
-from outlive._model.schedule import Schedule
+from outlive._model.schedule import ScheduleSpec
 from outlive.errors.advice import Advice
 
 
@@ -23,13 +23,13 @@ class ScheduledRun(msgspec.Struct, frozen=True):
         return f"<ScheduledRun {self.id}: {self.status}>"
 
 
-class ScheduleInfo(msgspec.Struct, frozen=True, kw_only=True):
+class Schedule(msgspec.Struct, frozen=True, kw_only=True):
     """A schedule, how far it has come, and what stands in its way."""
 
     name: str
     workflow: str
     version: int
-    schedule: Schedule | None
+    schedule: ScheduleSpec | None
     """When it ticks and what it starts; None if its row is damaged."""
     is_paused: bool = False
     is_tripped: bool = False
@@ -58,4 +58,4 @@ class ScheduleInfo(msgspec.Struct, frozen=True, kw_only=True):
         return definition_shown(self.workflow, self.version)
 
     def __repr__(self) -> str:
-        return f"<ScheduleInfo {self.name} of {self.definition}: {self.why}>"
+        return f"<Schedule {self.name} of {self.definition}: {self.why}>"

@@ -24,7 +24,7 @@ from outlive.cli.edge import (
 from outlive.cli.values import moment_of
 
 if TYPE_CHECKING:
-    from outlive._values.schedule import ScheduleInfo
+    from outlive._values.schedule import Schedule
 
 PAGE = 100
 
@@ -54,8 +54,8 @@ def list_(*, url: str, as_json: bool) -> None:
     print_table(["schedule", "workflow", "last", "why"], rows)
 
 
-async def _list(url: str) -> list[ScheduleInfo]:
-    found: list[ScheduleInfo] = []
+async def _list(url: str) -> list[Schedule]:
+    found: list[Schedule] = []
     async with open_engine(url) as engine:
         while page := await engine.schedules.list(after=found[-1].name if found else "", limit=PAGE):
             found += page

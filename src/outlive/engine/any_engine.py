@@ -22,7 +22,7 @@ from outlive._define.workflow import Startable, Workflow
 from outlive._model import given
 from outlive._model.queue import Queue
 from outlive._model.retention import KEEP_SECONDS_MIN
-from outlive._model.schedule import Schedule
+from outlive._model.schedule import ScheduleSpec
 from outlive._model.under_way import StepUnderWay
 from outlive._values.batch import BatchInfo, BatchItem
 from outlive._values.count import Count
@@ -31,7 +31,7 @@ from outlive._values.flow import Flow, FlowRevision
 from outlive._values.outcome import RunOutcome
 from outlive._values.purge import Purge
 from outlive._values.run import Run
-from outlive._values.schedule import ScheduleInfo
+from outlive._values.schedule import Schedule
 from outlive.client.asks import AskOptions
 from outlive.client.batch import Batch
 from outlive.client.batches import BatchOptions
@@ -91,15 +91,15 @@ class BatchVerbs(Protocol):
 class ScheduleVerbs(Protocol):
     """`engine.schedules`."""
 
-    async def list(self, *, after: str = "", limit: int = 100) -> builtins.list[ScheduleInfo]:
+    async def list(self, *, after: str = "", limit: int = 100) -> builtins.list[Schedule]:
         """See `Schedules`."""
 
-    async def get(self, name: str) -> ScheduleInfo:
+    async def get(self, name: str) -> Schedule:
         """See `Schedules`."""
 
     async def set(
-        self, name: str, schedule: Schedule, workflow: Workflow[..., Any] | str | None = None
-    ) -> ScheduleInfo:
+        self, name: str, schedule: ScheduleSpec, workflow: Workflow[..., Any] | str | None = None
+    ) -> Schedule:
         """See `Schedules`."""
 
     async def pause(self, name: str, *, by: str = "", reason: str = "") -> None:

@@ -31,7 +31,7 @@ from outlive._model.guard import Cost, guard_of
 from outlive._model.limit import RateLimit
 from outlive._model.policy import check_retry
 from outlive._model.queue import Queue, check_queue
-from outlive._model.schedule import Schedule
+from outlive._model.schedule import ScheduleSpec
 from outlive._replay.ask import current_execution
 from outlive._replay.command import StepKind, WorkflowSpec
 from outlive.errors import ConfigurationError, DefinitionError, InvalidArgumentError
@@ -118,7 +118,7 @@ class Machine(Workflow[[D], MachineResult[S, D]], Generic[S, D]):
         resumable: bool = True,
         strict_arguments: bool = False,
         retry: Retry | None = None,
-        schedule: Schedule | Sequence[Schedule] | None = None,
+        schedule: ScheduleSpec | Sequence[ScheduleSpec] | None = None,
         on_event: str | Sequence[str] | None = None,
         queue: Queue | str | None = None,
     ) -> None:

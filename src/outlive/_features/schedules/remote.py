@@ -10,8 +10,8 @@ import msgspec
 
 from outlive._define.workflow import Workflow
 from outlive._model import given
-from outlive._model.schedule import Schedule
-from outlive._values.schedule import ScheduleInfo
+from outlive._model.schedule import ScheduleSpec
+from outlive._values.schedule import Schedule
 from outlive.client.handle import RunHandle
 from outlive.client.schedules.verbs import BackfillOverlap, TriggerOverlap
 from outlive.remote.connection import Connection
@@ -25,25 +25,25 @@ class RemoteSchedules:
     def __init__(self, connection: Connection, new_run: NewRun) -> None:
         self._connection, self._new_run = connection, new_run
 
-    async def list(self, *, after: str = "", limit: int = 100) -> list[ScheduleInfo]:
+    async def list(self, *, after: str = "", limit: int = 100) -> list[Schedule]:
         """See `Schedules`."""
         found = await self._connection.operate("schedules.list", query={"after": after, "limit": limit})
-        items: builtins.list[ScheduleInfo] = found.items
+        items: builtins.list[Schedule] = found.items
         return items
 
-    async def get(self, name: str) -> ScheduleInfo:
+    async def get(self, name: str) -> Schedule:
         """See `Schedules`."""
-        found: ScheduleInfo = await self._connection.operate("schedules.get", name=name)
+        found: Schedule = await self._connection.operate("schedules.get", name=name)
         return found
 
     async def set(
-        self, name: str, schedule: Schedule, workflow: str | Workflow[..., Any] | None = None
-    ) -> ScheduleInfo:
+        self, name: str, schedule: ScheduleSpec, workflow: str | Workflow[..., Any] | None = None
+    ) -> Schedule:
         """See `Schedules`."""
-        given.instance("engine.schedules.set", "schedule", schedule, Schedule, like="outlive.every(minutes=15)")
+        given.instance("engine.schedules.set", "schedule", schedule, ScheduleSpec, like="outlive.every(minutes=15)")
         target = workflow if workflow is None or isinstance(workflow, str) else workflow.spec.name
         body = msgspec.structs.asdict(schedule) | {"workflow": target}
-        found: ScheduleInfo = await self._connection.operate("schedules.set", body=body, name=name)
+        found: Schedule = await self._connection.operate("schedules.set", body=body, name=name)
         return found
 
     async def pause(self, name: str, *, by: str = "", reason: str = "") -> None:

@@ -17,7 +17,7 @@ from outlive._define.schedule import target_of
 from outlive._model.pause import Pause
 from outlive._model.schedule import (
     Declared,
-    Schedule,
+    ScheduleSpec,
     ScheduleState,
     StoredSchedule,
     Target,
@@ -38,7 +38,7 @@ RESTING = "its flow is disabled"
 class Wanted(NamedTuple):
     """A schedule that code or a document declares."""
 
-    schedule: Schedule
+    schedule: ScheduleSpec
     target: Target
     by: Declared
     is_resting: bool = False
@@ -111,7 +111,7 @@ def _renewed_by(row: ScheduleRow | None, wanted: Wanted, now: int) -> NewSchedul
 
 
 def declared_schedule(
-    row: ScheduleRow | None, schedule: Schedule, target: Target, declared: Declared, *, now: int
+    row: ScheduleRow | None, schedule: ScheduleSpec, target: Target, declared: Declared, *, now: int
 ) -> NewSchedule | None:
     """The new version of a schedule by this code; None if it stays as it is."""
     if row is None:
@@ -130,7 +130,7 @@ def declared_schedule(
 
 
 def renewed(
-    before: StoredSchedule, schedule: Schedule, target: Target, declared: Declared | None, *, now: int
+    before: StoredSchedule, schedule: ScheduleSpec, target: Target, declared: Declared | None, *, now: int
 ) -> NewSchedule:
     """A schedule with another definition. Its state stays; if its times are others, they count from now on."""
     state = before.state
@@ -140,6 +140,6 @@ def renewed(
     return NewSchedule(stored, first_look(schedule.name, stored), [])
 
 
-def _times(schedule: Schedule) -> Schedule:
+def _times(schedule: ScheduleSpec) -> ScheduleSpec:
     """The times of a schedule, without everything else."""
     return replace(schedule, overlap="skip", catch_up=1, trip_after=0, arguments={}, tags={})

@@ -12,7 +12,7 @@ from outlive._model.instant import instant_of
 from outlive._model.run import definition_shown
 from outlive._model.schedule import ScheduleState, StoredSchedule
 from outlive._model.ticks import SECOND, Ticks, jitter_of
-from outlive._values.schedule import ScheduledRun, ScheduleInfo
+from outlive._values.schedule import Schedule, ScheduledRun
 from outlive.client.schedules.deciding import observe
 from outlive.client.why import instant
 from outlive.errors.advice import Advice
@@ -22,10 +22,10 @@ LATE_SHOWN = 60 * SECOND
 """How late a schedule may be before its sentence says so."""
 
 
-def damaged_info(name: str, fault: str) -> ScheduleInfo:
+def damaged_info(name: str, fault: str) -> Schedule:
     """The form of a schedule whose row cannot be read."""
     why = f"its row in the store is damaged ({fault}): it does not fire; set it again, or delete it"
-    return ScheduleInfo(name=name, workflow="", version=0, schedule=None, why=why)
+    return Schedule(name=name, workflow="", version=0, schedule=None, why=why)
 
 
 def info_of(
@@ -35,7 +35,7 @@ def info_of(
     runs: Mapping[str, Run],
     definitions: Collection[str],
     hide: Callable[[Any], Any],
-) -> ScheduleInfo:
+) -> Schedule:
     """The form in which people see a schedule; `definitions` are the definitions of live workers, `hide` takes out
     redacted fields."""
     schedule, target = stored.schedule, stored.target
@@ -50,7 +50,7 @@ def info_of(
         ScheduledRun(each.run_id, instant_of(each.tick), runs[each.run_id].status.value)
         for each in reversed(state.open)
     ]
-    return ScheduleInfo(
+    return Schedule(
         name=name,
         workflow=target.workflow,
         version=target.version,

@@ -21,8 +21,8 @@ from outlive._model.queue import QueueLimits, queue_cell, queue_in
 from outlive._model.schedule import (
     BUFFER_MAX,
     Overlap,
-    Schedule,
     ScheduleRun,
+    ScheduleSpec,
     ScheduleState,
     StoredSchedule,
     Target,
@@ -32,7 +32,7 @@ from outlive._model.schedule import (
 from outlive._model.ticks import Ticks
 from outlive._store.contract import PAGE_SIZE_MAX, Outcome
 from outlive._store.schedules import ScheduleChange, ScheduleRow
-from outlive._values.schedule import ScheduleInfo
+from outlive._values.schedule import Schedule
 from outlive.client.client import Client
 from outlive.client.handle import RunHandle, StoredRun
 from outlive.client.schedules.deciding import first_look, observe
@@ -58,8 +58,8 @@ class Schedules:
         self._access = client.access
 
     async def set(
-        self, name: str, schedule: Schedule, workflow: Workflow[..., Any] | str | None = None
-    ) -> ScheduleInfo:
+        self, name: str, schedule: ScheduleSpec, workflow: Workflow[..., Any] | str | None = None
+    ) -> Schedule:
         """Create a schedule, or give one another definition; durable when this returns.
 
         One that is there keeps its state: whether it is paused, its last outcomes, and its last tick if its times stay
@@ -75,7 +75,7 @@ class Schedules:
         where = "engine.schedules.set"
         name = given.label(where, name, like="digest")
         like = "outlive.every(minutes=15)"
-        wanted = replace(given.instance(where, "schedule", schedule, Schedule, like=like), name=name)
+        wanted = replace(given.instance(where, "schedule", schedule, ScheduleSpec, like=like), name=name)
         if schedule.name not in ("", name):
             advice = f"it is called {schedule.name}, and is to be set as {name}; leave out its name="
             raise InvalidArgumentError(where, "schedule", schedule.name, advice)
@@ -96,7 +96,9 @@ class Schedules:
                 self._ring()
                 return await self.get(name)
 
-    async def _target(self, where: str, workflow: object, schedule: Schedule, before: StoredSchedule | None) -> Target:
+    async def _target(
+        self, where: str, workflow: object, schedule: ScheduleSpec, before: StoredSchedule | None
+    ) -> Target:
         if isinstance(workflow, Workflow):
             workflow._check_startable()
             return target_of(where, workflow.spec, schedule)
@@ -121,7 +123,7 @@ class Schedules:
         lead = lead_in(where, schedule, described.queue, limits)
         return Target(chosen, version, described.positional, described.timeout_seconds, described.queue, lead=lead)
 
-    def _new(self, schedule: Schedule, target: Target, before: StoredSchedule | None) -> NewSchedule:
+    def _new(self, schedule: ScheduleSpec, target: Target, before: StoredSchedule | None) -> NewSchedule:
         now = self._access.store.now()
         if before is not None:
             return renewed(before, schedule, target, before.declared, now=now)
@@ -312,7 +314,7 @@ class Schedules:
 
     # -- Looking -----------------------------------------------------------------------------------------------
 
-    async def get(self, name: str) -> ScheduleInfo:
+    async def get(self, name: str) -> Schedule:
         """A schedule: its definition, when it fires next, its last outcomes, and what stands in its way.
 
         Raises:
@@ -321,14 +323,14 @@ class Schedules:
         name = _known("engine.schedules.get", name)
         return (await self._infos([await find_row(self._access.store, name)]))[0]
 
-    async def list(self, *, after: str = "", limit: int = 100) -> builtins.list[ScheduleInfo]:
+    async def list(self, *, after: str = "", limit: int = 100) -> builtins.list[Schedule]:
         """Schedules by name, those behind `after`, the last name of the page before."""
         where = "engine.schedules.list"
         given.whole(where, "limit", limit, most=PAGE_SIZE_MAX)
         after = given.text(where, "after", after, like="digest", least=0)
         return await self._infos(await self._access.store.list_schedules(after=after, limit=limit))
 
-    async def _infos(self, rows: Sequence[ScheduleRow]) -> builtins.list[ScheduleInfo]:
+    async def _infos(self, rows: Sequence[ScheduleRow]) -> builtins.list[Schedule]:
         store = self._access.store
         found: dict[str, StoredSchedule | ValueError] = {}
         for row in rows:

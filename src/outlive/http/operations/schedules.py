@@ -8,8 +8,8 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from outlive._define.schedule import cron, every
-from outlive._model.schedule import Overlap, Schedule
-from outlive._values.schedule import ScheduleInfo
+from outlive._model.schedule import Overlap, ScheduleSpec
+from outlive._values.schedule import Schedule
 from outlive.errors import InvalidArgumentError
 from outlive.errors.program import UnknownWorkflowError
 from outlive.errors.run import ScheduleNotFoundError, ScheduleOverlapError, ScheduleTrippedError
@@ -89,7 +89,7 @@ class BackfillView(Struct, frozen=True):
 class SchedulesList(Struct, frozen=True):
     """Schedules."""
 
-    items: list[ScheduleInfo]
+    items: list[Schedule]
     next: str | None
     """Give it as `after` to get the next page."""
 
@@ -102,13 +102,13 @@ async def list_schedules(call: Call, query: SchedulesQuery) -> SchedulesList:
 
 
 @operation("schedules.get", "GET", "/schedules/{name}", scope="viewer", raises=MISSING)
-async def get_schedule(call: Call, name: Name) -> ScheduleInfo:
+async def get_schedule(call: Call, name: Name) -> Schedule:
     """A schedule: when it fires next, its last outcomes, and what stands in its way."""
     return await call.engine.schedules.get(name)
 
 
 @operation("schedules.set", "PUT", "/schedules/{name}", scope="admin", raises=(*MISSING, UnknownWorkflowError))
-async def set_schedule(call: Call, name: Name, body: SetSchedule) -> ScheduleInfo:
+async def set_schedule(call: Call, name: Name, body: SetSchedule) -> Schedule:
     """Create a schedule, or give one another definition; one that is there keeps its state."""
     return await call.engine.schedules.set(name, _schedule(body), body.workflow)
 
@@ -169,7 +169,7 @@ async def backfill_schedule(call: Call, name: Name, body: Backfill) -> BackfillV
     return BackfillView(await call.engine.schedules.backfill(name, body.start, body.end, overlap=body.overlap))
 
 
-def _schedule(body: SetSchedule) -> Schedule:
+def _schedule(body: SetSchedule) -> ScheduleSpec:
     if bool(body.cron) == bool(body.every):
         raise InvalidArgumentError("schedules.set", "cron", body.cron or None, "a schedule has `cron` or `every`")
     options: dict[str, Any] = {

@@ -28,7 +28,7 @@ from outlive._features.flows.document.model import (
 from outlive._features.flows.document.problems import FlowError, Problem
 from outlive._features.flows.document.references import compile_value, expression_errors
 from outlive._journal.described import Described
-from outlive._model.schedule import Schedule, schedule_names
+from outlive._model.schedule import ScheduleSpec, schedule_names
 from outlive._model.trigger import EventTrigger, SecretName, TriggerSet, WebhookTrigger
 from outlive.errors import InvalidArgumentError
 from outlive.errors.program import ExpressionError
@@ -138,7 +138,7 @@ def _document(canonical: bytes) -> Document:
 # -- When it is time ---------------------------------------------------------------------------------------
 
 
-def schedules_in(document: Document) -> list[Schedule]:
+def schedules_in(document: Document) -> list[ScheduleSpec]:
     """The schedules of a flow: the first has its name, the others a number behind that.
 
     Raises:
@@ -147,7 +147,7 @@ def schedules_in(document: Document) -> list[Schedule]:
     """
     has_schedules = any(trigger.schedule is not None for trigger in document.triggers)
     values = vars_here(document, {}) if has_schedules else {}
-    found: list[Schedule] = []
+    found: list[ScheduleSpec] = []
     names = schedule_names(document.name)
     for index, trigger in enumerate(document.triggers):
         if trigger.schedule is None or _missing_in(document, trigger):
@@ -176,7 +176,7 @@ def _missing_in(document: Document, trigger: Trigger) -> list[str]:
     return input_schema(document).get("required", []) if trigger.input is UNSET else []
 
 
-def _schedule(document: Document, trigger: Trigger, name: str, values: dict[str, Any]) -> Schedule:
+def _schedule(document: Document, trigger: Trigger, name: str, values: dict[str, Any]) -> ScheduleSpec:
     given = {} if trigger.input is UNSET else trigger.input
     # Checked with a time that is not a tick; the defaults are filled in when a run begins.
     given_input(document, mapped(given, {"event": {"time": "2026-01-01T00:00:00Z"}}))
