@@ -55,7 +55,7 @@ async def bench_bulk(number: int) -> int:
 async def measure(url: str, count: int) -> tuple[float, int]:
     """How many seconds the retry of so many runs takes, and how many runs the engine makes for it."""
     world.is_repaired = False
-    async with outlive.Engine(url) as engine, outlive.Engine(url, worker=False, registry=Registry()) as client:
+    async with outlive.Engine(url) as engine, outlive.Engine(url, worker=False, _registry=Registry()) as client:
         for begin in range(0, count, STARTS_AT_ONCE):
             numbers = range(begin, min(count, begin + STARTS_AT_ONCE))
             runs = await asyncio.gather(*(engine.start(bench_bulk, number) for number in numbers))

@@ -83,7 +83,7 @@ class SimulatedEngine(Engine):
         leases: NewLeases,
         **options: Any,
     ) -> None:
-        super().__init__("memory:", clock=clock, **options)
+        super().__init__("memory:", _clock=clock, **options)
         self._store: Any = link
         self._overlaps = overlaps
         self._replayed_rows = replayed_rows
@@ -168,7 +168,7 @@ class Process:
                 link,
                 self.clock,
                 process_name=self.name,
-                registry=self._registry,
+                _registry=self._registry,
                 worker=self.has_worker and self._worker_options(),
                 poll_seconds=self._parts.poll_seconds if self.has_worker else CLIENT_POLL_SECONDS,
                 limits=self._parts.limits,

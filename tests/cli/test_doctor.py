@@ -239,7 +239,7 @@ async def _age(engine: outlive.Engine, *roots: str, seconds: int, beat: int | No
 async def test_a_schedule_that_is_behind_is_named(folder: Path) -> None:
     """With how late it is, and which it is."""
     clock = SystemClock()
-    async with outlive.Engine("sqlite:shop.db", worker=False, clock=_Late(clock)) as engine:
+    async with outlive.Engine("sqlite:shop.db", worker=False, _clock=_Late(clock)) as engine:
         await engine.schedules.set("nightly", outlive.every(minutes=5), doctored)
 
     lines = await found("sqlite:shop.db")

@@ -232,7 +232,7 @@ def _span_shown(span: timedelta) -> str:
 
 
 def parameters_of(node: Function, module: ModuleType, *, is_method: bool) -> list[str]:
-    """The parameters of a function, each as Python; those of a `TypedDict` that it takes stand for it."""
+    """The parameters of a function for programs, each as Python; those of a `TypedDict` that it takes stand for it."""
     names, args = vars(module), node.args
     shown: list[str] = []
     positional = [*args.posonlyargs, *args.args]
@@ -246,7 +246,8 @@ def parameters_of(node: Function, module: ModuleType, *, is_method: bool) -> lis
             shown.append("/")
     if args.vararg is not None:
         shown.append("*" + _parameter(args.vararg, None, names))
-    keyword = [_parameter(arg, default, names) for arg, default in zip(args.kwonlyargs, args.kw_defaults, strict=True)]
+    given = zip(args.kwonlyargs, args.kw_defaults, strict=True)
+    keyword = [_parameter(arg, default, names) for arg, default in given if not arg.arg.startswith("_")]
     keyword += _gathered(args.kwarg, names)
     if keyword and args.vararg is None and not keyword[0].startswith("**"):
         shown.append("*")

@@ -130,7 +130,7 @@ class Drawer:
         raise NotImplementedError
 
 
-async def begin(name: str, *, seconds: float = PAUSE_SECONDS, **options: Unpack[Options]) -> None:
+async def begin(name: str, *, seconds: float = PAUSE_SECONDS, _inside: int = 0, **options: Unpack[Options]) -> None:
     """Begin.
 
     It goes on by itself.
@@ -150,7 +150,8 @@ async def begin(name: str, *, seconds: float = PAUSE_SECONDS, **options: Unpack[
 
 
 def test_a_signature_is_that_of_the_source() -> None:
-    """Without the modules of names; texts, constants and what is gathered stand in place of their names."""
+    """Without the modules of names and what begins with an underscore; texts, constants and what is gathered stand in
+    place of their names."""
     assert source.call_shown(begin, "begin") == (
         "await begin(name: str, *, seconds: float = 1.5, tags: dict[str, str] | None = ...)"
     )

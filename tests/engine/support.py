@@ -259,7 +259,8 @@ class Place:
         if options.get("worker", True):
             own = {field.name: options.pop(field.name) for field in fields(WorkerOptions) if field.name in options}
             options["worker"] = WorkerOptions(**{"lease_seconds": LEASE_SECONDS, "grace_seconds": 0.05, **own})
-        engine = outlive.Engine(self.url, **{"clock": self.clock, "poll_seconds": 0.01, **options})
+        inside = {"_clock": options.pop("clock", self.clock), "_registry": options.pop("registry", None)}
+        engine = outlive.Engine(self.url, **{"poll_seconds": 0.01, **inside, **options})
         give_store(engine, wrap(self.store()))
         return engine
 

@@ -136,7 +136,9 @@ async def late() -> str:
 async def test_a_deadline_cannot_be_caught() -> None:
     """A workflow that catches the cancellation of its timeout and returns has timed out all the same."""
     clock = SkippingClock()
-    async with outlive.Engine("memory:", worker=WorkerOptions(tune=False, lease_seconds=10_000), clock=clock) as engine:
+    async with outlive.Engine(
+        "memory:", worker=WorkerOptions(tune=False, lease_seconds=10_000), _clock=clock
+    ) as engine:
         run = await engine.start(late)
         await waits(run)
         clock.skip(seconds=61)
@@ -161,7 +163,9 @@ async def caught_then_late(*, returns: bool) -> str:
 async def test_a_caught_cancel_does_not_lift_the_deadline(*, returns: bool, end: str) -> None:
     """A workflow that goes on is still bound by its timeout; if it lets that pass, it was cancelled after all."""
     clock = SkippingClock()
-    async with outlive.Engine("memory:", worker=WorkerOptions(tune=False, lease_seconds=10_000), clock=clock) as engine:
+    async with outlive.Engine(
+        "memory:", worker=WorkerOptions(tune=False, lease_seconds=10_000), _clock=clock
+    ) as engine:
         run = await cancelled(engine, caught_then_late.bind(returns=returns))
         await until(partial(waits_for, run, "never"))
         clock.skip(seconds=61)

@@ -165,7 +165,7 @@ async def test_a_coroutine_function_is_refused_as_a_condition() -> None:
 
     with pytest.raises(NotInRunError, match="wait_condition"):
         await outlive.wait_condition(lambda: True)
-    async with TestEngine(registry=None) as engine:
+    async with TestEngine(_registry=None) as engine:
         with pytest.raises(RunFailedError) as caught:
             await (await engine.start(wrong_condition)).result()
     assert isinstance(caught.value.__cause__, ArgumentTypeError) or "plain function" in str(caught.value)

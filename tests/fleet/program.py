@@ -137,7 +137,7 @@ async def main(arguments: argparse.Namespace) -> None:
         worker=WorkerOptions(
             name=arguments.name, lease_seconds=arguments.lease_seconds, queues=arguments.queues, grace_seconds=0
         ),
-        registry=registry_of(arguments.only),
+        _registry=registry_of(arguments.only),
         poll_seconds=0.05,
     ) as engine:
         for begin in arguments.begin:

@@ -74,10 +74,10 @@ async def test_a_file_that_changes_does_not_change_a_run_under_way(tmp_path: Pat
 async def test_a_worker_that_has_only_the_new_document_leaves_the_run_alone(tmp_path: Path) -> None:
     """It waits, and says what is missing; a worker that has the document goes on with it."""
     first, second, store = flow.parse(FIRST), flow.parse(SECOND), f"sqlite:{tmp_path / 'pinned.db'}"
-    async with outlive.Engine(store, registry=having(first)) as old:
+    async with outlive.Engine(store, _registry=having(first)) as old:
         await waits(await old.start(first, id="old"))
 
-    async with outlive.Engine(store, registry=having(second)) as new:
+    async with outlive.Engine(store, _registry=having(second)) as new:
         await new.signal("old", "paid")
         assert await new.get("old").why() == f"no live worker has pinned@{first.hash}; start one that defines it"
         run = await new.start(second, id="new")
@@ -85,7 +85,7 @@ async def test_a_worker_that_has_only_the_new_document_leaves_the_run_alone(tmp_
         assert await in_time(run.result()) == "second"
         assert await new.get("old").status() == "waiting"
 
-    async with outlive.Engine(store, registry=having(first, second)) as both:
+    async with outlive.Engine(store, _registry=having(first, second)) as both:
         assert await in_time(both.get("old").result()) == "first"
 
 

@@ -312,7 +312,7 @@ async def test_time_in_line_and_before_a_retry_is_not_time_in_a_state(api: Calle
 
 async def test_a_server_without_the_code_has_the_graph_that_a_worker_described() -> None:
     """With the schema of what the machine takes."""
-    async with TestEngine(registry=Registry(), worker=False) as server:
+    async with TestEngine(_registry=Registry(), worker=False) as server:
         await Describer(store_of(server), registry_of(graph_machine)).describe()
         api = Caller(Api(server))
         graph = (await api.get("/api/v1/workflows/graph_machine/graph")).data

@@ -125,7 +125,7 @@ async def test_runs_of_a_schedule_wait_in_the_queue_of_their_workflow(world: Wor
     queue = outlive.Queue("ticks", concurrency=1, hold="running")
     queued: outlive.types.Workflow[..., Any] = outlive.types.Workflow(replace(tick_slow.spec, queue=queue), {})
     registry = registry_with(queued, outlive.every(hours=1, name="slow", overlap="allow"))
-    async with world.engine(schedules=True, registry=registry) as engine:
+    async with world.engine(schedules=True, _registry=registry) as engine:
         await engine.skip(hours=2)
         runs = await engine.list(tags={"schedule": "slow"})
 

@@ -22,11 +22,11 @@ HOURLY = outlive.every(hours=1, name="digest")
 async def test_a_paused_schedule_starts_nothing_until_it_is_resumed(world: World) -> None:
     """A paused schedule starts nothing, even after its workers were started again, and does not catch up when it is
     resumed. [FB-R18]"""
-    async with world.engine(schedules=True, registry=registry_with(tick_plain, HOURLY)) as engine:
+    async with world.engine(schedules=True, _registry=registry_with(tick_plain, HOURLY)) as engine:
         await engine.schedules.pause("digest", by="ann", reason="the feed is down")
         await engine.schedules.pause("digest", by="bob")
         await engine.skip(hours=2)
-    async with world.engine(schedules=True, registry=registry_with(tick_plain, HOURLY)) as engine:
+    async with world.engine(schedules=True, _registry=registry_with(tick_plain, HOURLY)) as engine:
         await engine.skip(hours=2)
         info = await engine.schedules.get("digest")
         assert (True, []) == (info.is_paused, info.next_fires)
@@ -40,11 +40,11 @@ async def test_a_paused_schedule_starts_nothing_until_it_is_resumed(world: World
 
 async def test_new_code_changes_the_schedule_and_not_its_state(world: World) -> None:
     """A pause stays, and the last outcomes too; new times count from now on."""
-    async with world.engine(schedules=True, registry=registry_with(tick_plain, HOURLY)) as engine:
+    async with world.engine(schedules=True, _registry=registry_with(tick_plain, HOURLY)) as engine:
         await engine.skip(hours=1)
         await engine.schedules.pause("digest")
     later = outlive.cron("30 * * * *", name="digest")
-    async with world.engine(schedules=True, registry=registry_with(tick_plain, later)) as engine:
+    async with world.engine(schedules=True, _registry=registry_with(tick_plain, later)) as engine:
         info = await engine.schedules.get("digest")
         assert (later, True, ["succeeded"]) == (info.schedule, info.is_paused, [run.status for run in info.last])
         await engine.schedules.resume("digest")
@@ -58,14 +58,14 @@ async def test_a_process_with_older_code_does_not_write_its_schedule_back(world:
     one."""
     old, new = replace(HOURLY, catch_up=0), replace(HOURLY, catch_up=5)
     versioned: outlive.types.Workflow[..., Any] = outlive.types.Workflow(replace(tick_plain.spec, version=2), {})
-    async with world.engine(schedules=True, registry=registry_with(tick_plain, old)) as first:
-        async with world.engine(schedules=True, registry=registry_with(tick_plain, new)):
+    async with world.engine(schedules=True, _registry=registry_with(tick_plain, old)) as first:
+        async with world.engine(schedules=True, _registry=registry_with(tick_plain, new)):
             await first.skip(hours=2)
             assert new == (await first.schedules.get("digest")).schedule
-        async with world.engine(schedules=True, registry=registry_with(versioned, old)):
+        async with world.engine(schedules=True, _registry=registry_with(versioned, old)):
             await first.skip(minutes=1)
         # It is started again, later than the one with version 2.
-        async with world.engine(schedules=True, registry=registry_with(tick_plain, new)):
+        async with world.engine(schedules=True, _registry=registry_with(tick_plain, new)):
             info = await first.schedules.get("digest")
 
     assert (2, old) == (info.version, info.schedule)
@@ -74,11 +74,11 @@ async def test_a_process_with_older_code_does_not_write_its_schedule_back(world:
 async def test_equal_code_writes_nothing(world: World) -> None:
     """A schedule that was set at run time stays until the code changes."""
     mine = outlive.every(hours=2)
-    async with world.engine(schedules=True, registry=registry_with(tick_plain, HOURLY)) as engine:
+    async with world.engine(schedules=True, _registry=registry_with(tick_plain, HOURLY)) as engine:
         await engine.schedules.set("digest", mine)
-    async with world.engine(schedules=True, registry=registry_with(tick_plain, HOURLY)) as engine:
+    async with world.engine(schedules=True, _registry=registry_with(tick_plain, HOURLY)) as engine:
         assert (await engine.schedules.get("digest")).schedule == replace(mine, name="digest")
-    async with world.engine(schedules=True, registry=registry_with(tick_plain, replace(HOURLY, catch_up=7))) as engine:
+    async with world.engine(schedules=True, _registry=registry_with(tick_plain, replace(HOURLY, catch_up=7))) as engine:
         info = await engine.schedules.get("digest")
 
     assert info.schedule is not None
@@ -220,10 +220,10 @@ async def test_sync_code_has_the_verbs_of_schedules() -> None:
 async def test_schedules_of_code_fire_in_a_test_engine_only_on_request(world: World) -> None:
     """A test that skips two days does not want forty-eight runs of something else."""
     registry = registry_with(tick_plain, HOURLY)
-    async with TestEngine(registry=registry) as engine:
+    async with TestEngine(_registry=registry) as engine:
         await engine.skip(hours=3)
         assert [] == await engine.schedules.list()
-    async with TestEngine(registry=registry, schedules=True) as engine:
+    async with TestEngine(_registry=registry, schedules=True) as engine:
         await engine.skip(hours=3)
         assert 3 == await engine.count(tags={"schedule": "digest"})
 
@@ -292,13 +292,13 @@ async def test_two_workflows_cannot_have_a_schedule_of_one_name(world: World) ->
     both.add_workflow(tick_slow.spec)
     both.add_schedules(tick_slow.spec, [HOURLY])
     with pytest.raises(InvalidArgumentError, match="has one called digest too; give this one another name="):
-        async with world.engine(schedules=True, registry=both):
+        async with world.engine(schedules=True, _registry=both):
             """It does not start."""
 
 
 async def test_arguments_that_contradict_each_other_are_refused(world: World) -> None:
     """A range that ends before it begins, and a schedule with another name than it is set under, are refused."""
-    async with world.engine(schedules=True, registry=registry_with(tick_plain, HOURLY)) as engine:
+    async with world.engine(schedules=True, _registry=registry_with(tick_plain, HOURLY)) as engine:
         with pytest.raises(InvalidArgumentError, match="not later than the start"):
             await engine.schedules.backfill("digest", engine.now(), engine.now() - timedelta(hours=3))
         with pytest.raises(InvalidArgumentError, match="it is called digest, and is to be set as report"):

@@ -302,7 +302,7 @@ def test_keys_of_every_scope_are_looked_at() -> None:
 async def server(engine: TestEngine, url: str) -> AsyncIterator[outlive.Engine]:
     """A process that has the store of the worker, and none of its code."""
     await Describer(store_of(engine), registry_of(HELLO)).describe()
-    async with outlive.Engine(url, worker=False, registry=Registry()) as server:
+    async with outlive.Engine(url, worker=False, _registry=Registry()) as server:
         yield server
 
 

@@ -149,7 +149,7 @@ async def test_a_fork_does_not_follow_a_run_into_another_queue(tmp_path: Path, *
         await engine.settle()
         await Describer(store_of(engine), registry_of(mail)).describe()
         registry = registry_of(mail) if has_code else Registry()
-        async with outlive.Engine(store, worker=False, registry=registry) as server:
+        async with outlive.Engine(store, worker=False, _registry=registry) as server:
             key = await server.keys.create("eve", scope="operator", workflows=["keys.mail"])
             eve = Caller(Api(server, auth="keys"), key=key.secret)
 

@@ -434,7 +434,7 @@ async def test_a_fork_to_another_document_takes_no_address_along(tmp_path: Path,
             forks = [{"set": {"find": thief.url("")}}, {"version": later.version}]
         values = {"api": thief.url("") if edit == "vars" else ""}
         url = f"sqlite:{tmp_path / 'runs.db'}"
-        async with outlive.Engine(url) as engine, outlive.Engine(url, worker=False, registry=Registry()) as other:
+        async with outlive.Engine(url) as engine, outlive.Engine(url, worker=False, _registry=Registry()) as other:
             with engine.audit.acting("eve", overrides="policies"):
                 begun = first.bind({}, vars=values, overrides={"find": {"timeout": 5}})
                 await (await engine.start(begun, id="fork-0")).result()
@@ -455,7 +455,7 @@ async def test_an_operator_takes_no_override_of_an_admin_to_another_document(tmp
     async with serving(lambda _: answer(200)) as bank:
         first, later = two_versions(bank)
         url = f"sqlite:{tmp_path / 'runs.db'}"
-        async with outlive.Engine(url) as engine, outlive.Engine(url, worker=False, registry=Registry()) as other:
+        async with outlive.Engine(url) as engine, outlive.Engine(url, worker=False, _registry=Registry()) as other:
             changes = {"find": {"with": {"where": bank.url("")}}}
             await (await engine.start(first.bind({}, vars={"api": ""}, overrides=changes), id="first")).result()
             eve, ann = [

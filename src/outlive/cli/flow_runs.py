@@ -59,7 +59,7 @@ async def engine_for(url: str, *, has_worker: bool, flow: Any = None) -> AsyncIt
     registry = REGISTRY.with_own_flows()
     if flow is not None:
         registry.set_flows([flow.spec], {flow.name: flow.version})
-    async with Engine(url, worker=has_worker, registry=registry) as engine:
+    async with Engine(url, worker=has_worker, _registry=registry) as engine:
         yield engine
 
 

@@ -143,8 +143,8 @@ class Engine(AnyEngine):
         retention: Sequence[Keep | KeepAudit] = (),
         redact: Sequence[str] = (),
         record_arguments: bool = False,
-        registry: Registry | None = None,
-        clock: Clock | None = None,
+        _registry: Registry | None = None,
+        _clock: Clock | None = None,
     ) -> None:
         self.url = url = in_namespace(url, namespace)
         self._quota = None if namespace is None else QuotaGuard(lambda: self._store, namespace=namespace)
@@ -155,19 +155,19 @@ class Engine(AnyEngine):
         self._worker, self._has_worker = worker_options(worker)
         self._store_seconds = given.seconds("Engine", "store_seconds", store_seconds)
         self._poll_seconds = given.seconds("Engine", "poll_seconds", poll_seconds)
-        self._registry = (registry or REGISTRY).with_own_flows()
-        self._clock = clock or SystemClock()
+        self._registry = (_registry or REGISTRY).with_own_flows()
+        self._clock = _clock or SystemClock()
         self._packer = Packer(self.limits, codecs)
         self._resources = LiveResources(check_given(resources))
         self._hooks = hooks_of(middleware, [] if self._quota is None else [self._quota])
         self._redaction = Redaction(redact, refuses_plain=self._packer.refuses_plain)
         self._records = given.flag("Engine", "record_arguments", record_arguments)
         self._retention = check_retention(retention)
-        new_store = partial(store_for, url, clock=self._clock.now, is_test_clock=clock is not None)
+        new_store = partial(store_for, url, clock=self._clock.now, is_test_clock=_clock is not None)
         self._store: Store = new_store()
         self._new_store = None if url.startswith("memory:") else new_store
         self._leases_on = leases_for(self._worker.lease, clock=self._clock)
-        if clock is None and is_server(url):
+        if _clock is None and is_server(url):
             # The store judges leases by its clock, so others must stamp by it.
             self._clock = StoreClock(self._store.now)
         self._parts = Parts()

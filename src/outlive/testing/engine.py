@@ -130,8 +130,8 @@ class TestEngine(Engine):
         if steps:  # Innermost: the test's own middleware is around a fake as it is around a step.
             fakes = FakeSteps(steps)
             options["middleware"] = [*options.get("middleware", ()), fakes]
-            options["registry"] = fakes.added_to(options.get("registry"))
-        super().__init__(url, worker=worker, poll_seconds=poll_seconds, clock=clock, **options)
+            options["_registry"] = fakes.added_to(options.get("_registry"))
+        super().__init__(url, worker=worker, poll_seconds=poll_seconds, _clock=clock, **options)
         self._worker = _for_tests(self._worker, schedules=schedules)
         self.clock = clock
         self._skipper = Skipper(clock, patience_seconds=patience_seconds)

@@ -62,7 +62,7 @@ async def _run(flow: FlowWorkflow, case: Case) -> CaseResult:
     clock = SkipClock() if start_at is None else SkipClock(start_at=start_at)
     registry = REGISTRY.with_own_flows()
     registry.set_flows([flow.spec], {flow.name: flow.version})
-    async with TestEngine(clock=clock, registry=registry, worker=WorkerOptions(flows=False)) as engine:
+    async with TestEngine(clock=clock, _registry=registry, worker=WorkerOptions(flows=False)) as engine:
         began_at = engine.now()
         run = await engine.start(flow.bind(case.input, vars=case.vars or None, overrides=case.overrides or None))
         world = World(engine, run, case, began_at)

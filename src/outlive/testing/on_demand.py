@@ -25,7 +25,7 @@ class OnDemandEngine(TestEngine):
         return partial(self._enter_and_do, found)
 
     async def _enter_and_do(self, verb: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        if self._client is None:
+        if self._parts.client is None:
             # Two verbs at once are two calls and one start.
             if self._entering is None:
                 self._home = asyncio.get_running_loop()
@@ -35,7 +35,7 @@ class OnDemandEngine(TestEngine):
 
     def leave(self) -> None:
         """Stop, outside of the event loop: in it if it is still there, and without it if not."""
-        if self._client is None or self._home is None:
+        if self._parts.client is None or self._home is None:
             return
         if self._home.is_closed():
             with suppress(RuntimeError):  # Callers on that loop wait no longer.

@@ -66,7 +66,7 @@ def check_deploy(
         return _run(check.with_app(engine_in(app, store), app))
     registry = REGISTRY.replacing(each.spec for each in workflows) if workflows else None
     place = "memory:" if store.startswith(SERVERS) else store
-    return _run(check.with_code_of(Engine(place, worker=False, registry=registry, codecs=codecs)))
+    return _run(check.with_code_of(Engine(place, worker=False, _registry=registry, codecs=codecs)))
 
 
 class DeployCheck:
