@@ -9,7 +9,8 @@ code.
 import asyncio
 import itertools
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -19,6 +20,7 @@ import pytest
 import outlive
 from outlive import Engine
 from outlive._model import Run
+from outlive.client.starting import STARTS_PER_TURN_MAX
 from outlive.errors import StoreError
 from outlive.types import WorkerOptions
 from tests.engine.inside import store_of
@@ -57,25 +59,26 @@ async def run_all(engine: Engine, workflow: Callable[[int], Any]) -> None:
     await asyncio.gather(*[handle.result() for handle in handles])
 
 
-async def count_calls(engine: Engine, workflow: Callable[[int], Any]) -> float:
-    """Calls of our functions for each run, on this thread; the least of a few trials, as batches differ."""
+async def calls_of(work: Callable[[], Awaitable[Any]]) -> int:
+    """Calls of our functions on this thread."""
     calls = 0
 
     def note(frame: FrameType, event: str, arg: object) -> None:
         nonlocal calls
         calls += event == "call" and frame.f_code.co_filename.startswith(PACKAGE)
 
-    counts = []
+    sys.setprofile(note)
+    try:
+        await work()
+    finally:
+        sys.setprofile(None)
+    return calls
+
+
+async def count_calls(engine: Engine, workflow: Callable[[int], Any]) -> float:
+    """Calls of our functions for each run; the least of a few trials, as batches differ."""
     await run_all(engine, workflow)  # What happens once in a process does not count.
-    for _ in range(3):
-        calls = 0
-        sys.setprofile(note)
-        try:
-            await run_all(engine, workflow)
-        finally:
-            sys.setprofile(None)
-        counts.append(calls / RUNS)
-    return min(counts)
+    return min([await calls_of(partial(run_all, engine, workflow)) / RUNS for _ in range(3)])
 
 
 @pytest.mark.parametrize(("store", "run_max", "step_max"), [("memory:", 207, 52), ("sqlite:", 198, 48)])
@@ -89,6 +92,22 @@ async def test_a_run_and_a_step_cost_no_more_calls_than_they_did(
         step = (await count_calls(engine, many_counted_steps) - run) / (STEPS - 1)
 
     assert (run <= run_max, step <= step_max) == (True, True), f"{run:.1f} calls for a run, {step:.1f} for a step"
+
+
+async def test_a_start_of_a_burst_calls_almost_nothing_before_it_waits() -> None:
+    """Starts beyond those of one turn of the loop wait before anything else, options that they have included: a hundred
+    thousand of them come in one turn."""
+    async with Engine("memory:", poll_seconds=SELDOM_SECONDS) as engine:
+        calls = []
+        for more in (0, 1_000):
+            starts = [
+                asyncio.ensure_future(engine.start(one_counted_step, number, delay="1d"))
+                for number in range(STARTS_PER_TURN_MAX + more)
+            ]
+            calls.append(await calls_of(partial(asyncio.sleep, 0)))
+            await asyncio.gather(*starts)
+
+    assert (calls[1] - calls[0]) / 1_000 <= 4
 
 
 async def test_starts_that_come_together_ask_the_store_for_their_ids_together(monkeypatch: pytest.MonkeyPatch) -> None:

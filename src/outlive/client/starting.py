@@ -86,8 +86,9 @@ class Starter:
         self._creating: dict[asyncio.Future[Outcome], tuple[float, str, int]] = {}
         """Starts under way, the oldest first: since when, and the id and nonce of the run."""
         self._look: asyncio.TimerHandle | None = None
-        self._in_turn = 0
-        """Starts that were prepared in this turn of the event loop."""
+        self.in_turn = 0
+        """Starts that were prepared in this turn of the event loop. `Engine.start` counts them before it does anything
+        else, so that one of a hundred thousand does almost nothing before it waits."""
         self._waiting: deque[asyncio.Future[None]] = deque()
         """Starts that wait for a turn, the first one first."""
         self._placer = Placer(access.timed_store, began_at=access.store.now())
@@ -123,11 +124,6 @@ class Starter:
         gather: Debounce | Throttle | None = None,
     ) -> str:
         """Start a run; its id. See `Engine.start`."""
-        self._in_turn += 1
-        if self._in_turn == 1:
-            asyncio.get_running_loop().call_soon(self._next_turn, context=Context())
-        elif self._in_turn > STARTS_PER_TURN_MAX:
-            await self._take_turn()
         given.one_of("engine.start", "on_conflict", on_conflict, get_args(OnConflict))
         seconds = given.some_seconds("engine.start", "timeout", timeout)
         said = {} if headers is None else given.headers("engine.start", headers)
@@ -172,21 +168,22 @@ class Starter:
                 raise _late(run_id, seconds, is_known=True) from None
             return False
 
-    async def _take_turn(self) -> None:
+    def wait_for_turn(self) -> asyncio.Future[None]:
+        """Done when a start that has come to a full turn may go on."""
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append(turn)
-        await turn
+        return turn
 
-    def _next_turn(self) -> None:
+    def next_turn(self) -> None:
         """Let the next starts go on that wait for a turn."""
-        self._in_turn = 0
-        while self._waiting and self._in_turn < STARTS_PER_TURN_MAX:
+        self.in_turn = 0
+        while self._waiting and self.in_turn < STARTS_PER_TURN_MAX:
             turn = self._waiting.popleft()
             if not turn.done():
                 turn.set_result(None)
-                self._in_turn += 1
-        if self._in_turn:
-            asyncio.get_running_loop().call_soon(self._next_turn, context=Context())
+                self.in_turn += 1
+        if self.in_turn:
+            asyncio.get_running_loop().call_soon(self.next_turn, context=Context())
 
     async def start_described(
         self,

@@ -13,6 +13,7 @@ import socket
 import threading
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from contextvars import Context
 from functools import partial
 from importlib import import_module
 from types import TracebackType
@@ -72,6 +73,7 @@ from outlive.client.quotas import QuotaGuard, Quotas
 from outlive.client.recovery import Incomplete
 from outlive.client.schedules.verbs import Schedules
 from outlive.client.start_options import OwnStartOptions, StartOptions, start_arguments
+from outlive.client.starting import STARTS_PER_TURN_MAX
 from outlive.client.tasks import Tasks
 from outlive.client.workers import Workers
 from outlive.engine.any_engine import AnyEngine, SyncEngine
@@ -355,6 +357,13 @@ class Engine(AnyEngine):
         self, workflow: Any, *args: Any, version: int | None = None, **options: Unpack[OwnStartOptions]
     ) -> RunHandle[Any]:
         client = self._verbs
+        # Inline: each start comes by here.
+        starter = client.starter
+        starter.in_turn += 1
+        if starter.in_turn > STARTS_PER_TURN_MAX:
+            await starter.wait_for_turn()
+        elif starter.in_turn == 1:
+            asyncio.get_running_loop().call_soon(starter.next_turn, context=Context())
         said: dict[str, Any] = {**options}
         if type(workflow) is str:
             return await self.start_by_name(workflow, *args, version=version, **said)
