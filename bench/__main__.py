@@ -15,6 +15,7 @@ from pathlib import Path
 from bench.bulk import measure_all as measure_bulk
 from bench.bursts import measure_all as measure_bursts
 from bench.database import postgres
+from bench.figures import SHOWN
 from bench.finding import RUNS, print_curves
 from bench.http import measure_all
 from bench.machine import machine_facts
@@ -128,7 +129,7 @@ def main() -> None:
     print("\n".join(f"FAILED {failure}" for failure in failures(samples)))
 
     written = [given.out / "result.json"]
-    write_json(written[0], facts=facts, samples=samples, import_samples_ms=import_samples_ms, lines=lines)
+    write_json(written[0], facts=facts, samples=samples, import_samples_ms=import_samples_ms, lines=lines, shown=SHOWN)
     for store in stores:
         own = [line for line in lines if line.medians.store == store]
         written += draw(own, directory=given.out, name=f"result-{store}")

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import outlive
 from bench.database import fresh, postgres
-from bench.http import shown
+from bench.figures import shown
 from outlive._define.registry import Registry
 
 RUNS = 500

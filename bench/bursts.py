@@ -17,7 +17,7 @@ from pathlib import Path
 
 import outlive
 from bench.database import fresh, postgres
-from bench.http import shown
+from bench.figures import shown
 
 STARTS = 100_000
 CHILDREN = 50_000

@@ -36,7 +36,8 @@ from typing import Any
 from playwright.async_api import Browser, CDPSession, Page, async_playwright
 
 import outlive
-from bench.http import cpu_seconds, serving, shown
+from bench.figures import shown
+from bench.http import cpu_seconds, serving
 from bench.meter import percentile
 
 ROOT = Path(__file__).parents[1]

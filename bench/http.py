@@ -29,6 +29,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import outlive
+from bench.figures import shown
 from bench.finding import fill
 
 ALL = ("start", "list", "follow")
@@ -96,11 +97,6 @@ class Client:
         """Start a run."""
         body = b'{"workflow": "bench_http", "arguments": {"number": %d}, "id": "http-%d"}'
         await self.ask("POST", "/api/v1/runs", body % (number, number))
-
-
-def shown(name: str, figure: float, unit: str, target: str) -> None:
-    """One line."""
-    print(f"{name:<58} {figure:>10,.2f} {unit:<4} (target: {target})", flush=True)
 
 
 def percentile(times: list[float], part: float) -> float:

@@ -31,7 +31,7 @@ from msgspec.structs import replace
 
 import outlive
 from bench.database import fresh, postgres
-from bench.http import shown
+from bench.figures import shown
 from outlive._journal.codec import salt_of, seal
 from outlive._journal.event import AnyEvent, RunCreated, StepSucceeded
 from outlive._journal.fold import Fold

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench.figures import Shown
 from bench.machine import Facts
 from bench.runner import Sample, median_of
 from bench.workload import IMPORT_FIGURE, SYSTEMS, Figure, Medians, Verdict, Workload
@@ -167,6 +168,7 @@ def write_json(
     samples: Sequence[Sample],
     import_samples_ms: Sequence[float],
     lines: Sequence[Line],
+    shown: Sequence[Shown],
 ) -> None:
     """Everything, raw samples included, for the next comparison."""
     document = {
@@ -188,6 +190,7 @@ def write_json(
             }
             for line in lines
         ],
+        "outlive_alone": [figure._asdict() | {"met": figure.is_met} for figure in shown],
         "import_samples_ms": list(import_samples_ms),
         "samples": [dataclasses.asdict(sample) for sample in samples],
     }

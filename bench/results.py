@@ -21,7 +21,8 @@ from typing import Any
 
 import outlive
 from bench.database import fresh, postgres
-from bench.http import percentile, serving, shown
+from bench.figures import shown
+from bench.http import percentile, serving
 
 RUNS = 200
 STORES = ("sqlite", "postgresql")
