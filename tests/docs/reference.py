@@ -99,7 +99,7 @@ GUIDES = {
     "engine.pause": "bringing-back",
     "engine.resume": "bringing-back",
     "engine.skip_step": "bringing-back#runs-that-do-not-move",
-    "engine.recovery": "bringing-back#runs-that-do-not-move",
+    "engine.list_stuck": "bringing-back#runs-that-do-not-move",
     "engine.purge": "retention",
     "engine.asgi": "http-api",
     "engine.configured": "configuration",

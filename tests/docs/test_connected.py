@@ -17,7 +17,6 @@ pytestmark = pytest.mark.slow
 
 NEEDS_THE_STORE = {
     "agents": "engine.checkpoints: a conversation lies in the store, beside the runs",
-    "approvals": "the reason of an error by its name: over HTTP it is in the message",
     "batches": "a batch of a step: servers start workflows, which keys are for, and never a bare step",
     "metrics": "the metrics of a process, which is that of the engine",
     "namespaces": "engine.quotas: an operator of the store sets them, and not a tenant",

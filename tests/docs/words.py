@@ -36,7 +36,6 @@ PYTHON = {
     "engine.batches.get": "handle",
     "engine.bulk.get": "handle",
     "engine.info": "runs.get",
-    "engine.recovery": "runs.list_stuck",
     "engine.purge": "bulk.purge",
     "engine.health": "health.get",
     "engine.import_run": "runs.import",

@@ -162,7 +162,7 @@ async def test_one_damaged_run_is_reported_by_every_verb_and_repaired(
             assert [bad] == [run.id for run in await engine.list(status="damaged")]
             # By both tags, which the database must not look for in the damaged JSON.
             assert [bad] == [run.id for run in await engine.list(tags={"shop": "north", "row": bad})]
-            (incomplete,) = await engine.recovery()
+            (incomplete,) = await engine.list_stuck()
             assert (bad, "damaged") == (incomplete.run.id, incomplete.kind)
             assert "its row in the store is damaged: " in await engine.get(bad).why()
             with pytest.raises(RunDamagedError, match="outlive fsck --repair"):

@@ -110,7 +110,7 @@ VERBS: dict[str, tuple[Callable[[Any, Any], Any], Bad]] = {
     "skip_step call": (lambda e, bad: e.skip_step("r", bad), OPTIONAL_TEXT),
     "history run_id": (lambda e, bad: e.history(bad), TEXT),
     "export run_id": (lambda e, bad: e.export(bad), TEXT),
-    "recovery limit": (lambda e, bad: e.recovery(limit=bad), WHOLE),
+    "list_stuck limit": (lambda e, bad: e.list_stuck(limit=bad), WHOLE),
     "list status": (lambda e, bad: e.list(status=bad), ["x", 5, ["x"], [], ("failed", 5), {"failed": 1}]),
     "list workflow": (lambda e, bad: e.list(workflow=bad), OPTIONAL_TEXT),
     "list tags": (lambda e, bad: e.list(tags=bad), TAGS),

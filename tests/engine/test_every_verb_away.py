@@ -72,7 +72,7 @@ def verbs_of_runs(engine: outlive.Engine, copy: str) -> Verbs:
         "list": engine.list,
         "pause": lambda: engine.pause("r-1"),
         "purge": lambda: engine.purge(workflow="away.echoed"),
-        "recovery": engine.recovery,
+        "list_stuck": engine.list_stuck,
         "resume": lambda: engine.resume("r-1"),
         "retry": lambda: engine.retry("r-1"),
         "signal": lambda: engine.signal("r-1", "go"),

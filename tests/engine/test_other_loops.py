@@ -43,7 +43,7 @@ ENGINE: dict[str, Verb] = {
     "skip_step": lambda engine: engine.skip_step("waits"),
     "history": lambda engine: engine.history("waits"),
     "export": lambda engine: engine.export("waits"),
-    "recovery": lambda engine: engine.recovery(),
+    "list_stuck": lambda engine: engine.list_stuck(),
     "fail": lambda engine: engine.promises.fail(PROMISE, ValueError("planned")),
     "resolve": lambda engine: engine.promises.resolve(PROMISE),
     "pause": lambda engine: engine.pause("waits"),

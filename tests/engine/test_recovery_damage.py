@@ -42,7 +42,7 @@ async def test_orphans_go_on_past_one_that_cannot_be_loaded(place: Place, kind: 
             assert name == await in_time(second.get(name).result())
         assert "journal of run bad is damaged" in await parks(second.get("bad"))
         assert 3 == second.counters.orphans_claimed
-        assert ["bad"] == [report.run.id for report in await second.recovery()]
+        assert ["bad"] == [report.run.id for report in await second.list_stuck()]
     assert 0 == stage.count("bad")
 
 

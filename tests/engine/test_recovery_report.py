@@ -1,4 +1,4 @@
-"""`engine.recovery()`: the runs that do not move, and why; nothing that is as it should be."""
+"""`engine.list_stuck()`: the runs that do not move, and why; nothing that is as it should be."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ async def test_runs_that_move_or_wait_are_not_reported(engine: outlive.Engine) -
     await waits(await engine.start(reported_sleep, id="asleep"))
     await (await engine.start(unreported, id="over")).result()
 
-    assert [] == await engine.recovery()
+    assert [] == await engine.list_stuck()
 
 
 async def test_a_parked_run_is_reported_with_its_reason(place: Place) -> None:
@@ -56,7 +56,7 @@ async def test_a_parked_run_is_reported_with_its_reason(place: Place) -> None:
         run = await engine.start(reported_long, id="run-1")
         reason = await parks(run)
 
-        (report,) = await engine.recovery()
+        (report,) = await engine.list_stuck()
 
         assert ("parked", "run-1") == (report.kind, report.run.id)
         assert reason in report.reason
@@ -71,7 +71,7 @@ async def test_an_orphan_is_reported_until_a_worker_takes_it(place: Place) -> No
         await claimer_of(second).stop()
         await crash(first)
 
-        (report,) = await second.recovery()
+        (report,) = await second.list_stuck()
 
     assert report.kind == "interrupted"
     assert "its worker first is gone; another one" in report.reason
@@ -89,7 +89,7 @@ async def test_a_run_that_no_worker_has_the_code_of_is_reported(place: Place, *,
         if not is_orphan:
             await stranger.start(reported, "held", id="run-1")
 
-        (report,) = await stranger.recovery()
+        (report,) = await stranger.list_stuck()
 
     assert report.kind == "undefined"
     assert f"no live worker has {reported.name}@1" in report.reason
@@ -100,9 +100,9 @@ async def test_a_report_comes_in_pages(place: Place) -> None:
     async with place.engine(worker=False) as client:
         for number in range(5):
             await client.start(reported, "held", id=f"run-{number}")
-        pages: list[list[Incomplete]] = [await client.recovery(limit=2)]
+        pages: list[list[Incomplete]] = [await client.list_stuck(limit=2)]
         while pages[-1]:
-            pages.append(await client.recovery(limit=2, before=pages[-1][-1].run.id))
+            pages.append(await client.list_stuck(limit=2, before=pages[-1][-1].run.id))
 
     assert [2, 2, 1, 0] == [len(page) for page in pages]
     assert [f"run-{number}" for number in (4, 3, 2, 1, 0)] == [each.run.id for page in pages for each in page]
@@ -112,7 +112,7 @@ async def test_a_report_comes_in_pages(place: Place) -> None:
 async def test_a_page_of_no_possible_size_is_refused(engine: outlive.Engine, limit: int) -> None:
     """The message says what is possible."""
     with pytest.raises(ConfigurationError, match="a whole number from 1 to 1,000"):
-        await engine.recovery(limit=limit)
+        await engine.list_stuck(limit=limit)
 
 
 async def test_sync_code_can_ask_for_the_recovery_report(place: Place) -> None:
@@ -120,7 +120,7 @@ async def test_sync_code_can_ask_for_the_recovery_report(place: Place) -> None:
     async with place.engine(worker=False) as client:
         await client.start(reported, "held", id="run-1")
 
-        (report,) = await asyncio.to_thread(client.sync.recovery)
+        (report,) = await asyncio.to_thread(client.sync.list_stuck)
 
     assert "run-1" == report.run.id
 

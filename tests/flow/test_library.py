@@ -138,7 +138,7 @@ async def test_missing_step_is_named_with_its_worker(place: Place) -> None:
 
         await until(is_said)
         assert "no live worker has all steps of flow lib-lacking" in await run.why()
-        [found] = await engine.recovery()
+        [found] = await engine.list_stuck()
         assert "lacks lib.nowhere" in found.reason
         await engine.flows.apply(text.replace("nowhere", "only_there"))
         assert 2 == await in_time((await engine.flows.start("lib-lacking")).result())

@@ -370,7 +370,7 @@ async def test_queues_schedules_and_workflows_are_operated(remote: Remote) -> No
 
     await remote.pause(workflow="send_parcel")
     await remote.resume(workflow="send_parcel")
-    assert await remote.recovery() == []
+    assert await remote.list_stuck() == []
     assert (await remote.events.send("nothing.hears", {})).runs == []
     assert (await remote.audit.list(verb="queue.set"))[0].target == "mail"
     assert (await remote.keys.create("bob", scope="viewer")).key.name == "bob"

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def list_stuck(url: str, *, limit: int, after: str | None, only_ids: bool, as_json: bool) -> None:
     """Print a page of them, the newest first; `after` is the id of the last one of the page before."""
-    found = ask(url, lambda engine: engine.recovery(limit=limit, before=after))
+    found = ask(url, lambda engine: engine.list_stuck(limit=limit, before=after))
     next_page = found[-1].run.id if len(found) == limit else None
     if as_json:
         print_json({"runs": [_plain(it) for it in found], "next": next_page})

@@ -202,9 +202,9 @@ class Client:
         portions = self.journals.portions(run, -1)
         return [event_of(it.position, it.event, run.root_id) async for portion in portions for it in portion]
 
-    async def recovery(self, *, limit: int = 100, before: str | None = None) -> builtins.list[Incomplete]:
+    async def list_stuck(self, *, limit: int = 100, before: str | None = None) -> builtins.list[Incomplete]:
         """Runs that do not move, and why. See `Engine.recovery`."""
-        given.whole("engine.recovery", "limit", limit, most=PAGE_SIZE_MAX)
+        given.whole("engine.list_stuck", "limit", limit, most=PAGE_SIZE_MAX)
         last = None if before is None else await self.info(before)
         return await find_incomplete(self.access.store, limit=limit, before=last, shown=self.shown.run)
 

@@ -568,7 +568,7 @@ class AnyEngine(RunVerbs, Protocol):
     async def steps(self, run_id: str, *, arguments: bool = False) -> builtins.list[StepUnderWay]:
         """The steps of a run that run now, the oldest first. See `RunHandle.steps`."""
 
-    async def recovery(self, *, limit: int = 100, before: str | None = None) -> builtins.list[Incomplete]:
+    async def list_stuck(self, *, limit: int = 100, before: str | None = None) -> builtins.list[Incomplete]:
         """Runs that do not move and why, newest first: parked, left behind by a worker that is gone, or due while no
         live worker has their definition. `before`, the id of the last run of a page, gives the next one."""
 
@@ -1068,6 +1068,6 @@ class SyncEngine(BlockingEngine):
         skip_step = Verb(AnyEngine.skip_step)
         history = Verb(AnyEngine.history)
         steps = Verb(AnyEngine.steps)
-        recovery = Verb(AnyEngine.recovery)
+        list_stuck = Verb(AnyEngine.list_stuck)
         purge = Verb(AnyEngine.purge)
         health = Verb(AnyEngine.health)

@@ -210,7 +210,7 @@ async def _time(engine: Engine) -> Finding:
 
 
 async def _standing(engine: Engine) -> AsyncIterator[Finding]:
-    found = await engine.recovery(limit=LOOKED_AT_MAX)
+    found = await engine.list_stuck(limit=LOOKED_AT_MAX)
     if not found:
         yield well("runs", "every run moves, waits for something, or has ended")
         return

@@ -511,8 +511,8 @@ class Engine(AnyEngine):
     async def steps(self, run_id: str, *, arguments: bool = False) -> builtins.list[StepUnderWay]:
         return await self._verbs.steps(run_id, arguments=arguments)
 
-    async def recovery(self, *, limit: int = 100, before: str | None = None) -> builtins.list[Incomplete]:
-        return await self._verbs.recovery(limit=limit, before=before)
+    async def list_stuck(self, *, limit: int = 100, before: str | None = None) -> builtins.list[Incomplete]:
+        return await self._verbs.list_stuck(limit=limit, before=before)
 
     async def export(self, run_id: str) -> str:
         """The tree that a run belongs to, verified, as lines of JSON: for `outlive.testing.replay`, and for

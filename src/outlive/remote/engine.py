@@ -377,7 +377,7 @@ class Remote(AnyEngine):
         ).items
         return found
 
-    async def recovery(self, *, limit: int = 100, before: str | None = None) -> builtins.list[Incomplete]:
+    async def list_stuck(self, *, limit: int = 100, before: str | None = None) -> builtins.list[Incomplete]:
         found = await self._connection.operate("runs.list_stuck", query={"limit": limit, "before": before})
         items: builtins.list[Incomplete] = found.items
         return items

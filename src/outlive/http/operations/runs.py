@@ -124,7 +124,7 @@ async def list_stuck(call: Call, query: IncompleteQuery) -> IncompleteList:
 
     They are parked, left behind by a worker that is gone, damaged, or due while no live worker has their definition.
     """
-    items = await call.engine.recovery(limit=query.limit, before=query.before)
+    items = await call.engine.list_stuck(limit=query.limit, before=query.before)
     return IncompleteList(items, items[-1].run.id if len(items) == query.limit else None)
 
 
