@@ -30,6 +30,7 @@ class Exporting:
     async def import_run(self, text: str, *, id: str | None = None, scratch: Store) -> str:
         """Write an exported tree into this store; the id of its root. See `Engine.import_run`."""
         access = self._client.access
+        store = access.store  # Before the work: a verb on another loop is refused at once.
         copy = tree_in(text, source="the exported run")
         root_id = copy.root.id if id is None else check_run_id(id)
         await check_copy(copy, scratch)
@@ -40,6 +41,6 @@ class Exporting:
                 with doing("flow.bring", document.name):
                     await bring_documents(library, [document], source="the exported run")
             with doing("import", root_id):
-                await write_copy(access.store, copy, root_id=root_id)
+                await write_copy(store, copy, root_id=root_id)
         access.ring()
         return root_id
