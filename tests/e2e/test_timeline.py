@@ -246,6 +246,11 @@ APPROVAL = {
 }
 
 
+def advised(**arguments: Any) -> dict[str, Any]:
+    """The advice of the API to resume something."""
+    return {"verb": "resume", "arguments": arguments, "effect": "lets it go on"}
+
+
 @pytest.mark.parametrize(
     ("run", "more", "said", "act"),
     [
@@ -257,8 +262,10 @@ APPROVAL = {
         ({"status": "parked", "reason": "paused by ann"}, {}, "Is paused by ann", "resume"),
         ({"status": "parked", "reason": "the journal differs"}, {}, "the journal differs", "resume"),
         ({"status": "running"}, {"why": "worker a1 runs it"}, "Worker a1 runs it.", None),
-        ({"status": "pending"}, {"why": "its workflow is paused by ann; engine.resume(workflow='w') lets it go on"},
+        ({"status": "pending"}, {"why": "its workflow is paused by ann", "advice": [advised(workflow="w")]},
          "Its workflow is paused by ann", "resume_workflow"),
+        ({"status": "pending"}, {"why": "its workflow is paused by ann", "advice": [advised(all=True)]},
+         "Its workflow is paused by ann", None),
         ({"status": "succeeded"}, {}, "Succeeded", None),
     ],
 )  # fmt: skip

@@ -37,7 +37,7 @@ function Page({ followed, run, id, action }) {
   const act = (name, more = {}) => { action.value = { name, ...more }; };
   const choose = (key) => setQuery({ at: key === here.peek().query.get('at') ? undefined : key, event: undefined });
   const acts = offered(run);
-  const moves = standing(run, { why: followed.why.value, approvals: followed.approvals.value, timeline });
+  const moves = standing(run, { why: followed.why.value, advice: followed.advice.value, approvals: followed.approvals.value, timeline });
   const known = run.finished_at ? 0 : now.value;
   const end = timeline.spanOf(run.number)[1] ?? (run.finished_at ? timeline.lastAt : Math.max(known, timeline.lastAt ?? 0));
   useKeys({

@@ -26,6 +26,7 @@ export class Followed {
     /** Changes with the events; a view that reads it is drawn again. */
     this.version = signal(0);
     this.why = signal('');
+    this.advice = signal([]);
     this.published = signal(null);
     this.approvals = signal([]);
     /** The steps that run now. The journal has a step when it has ended. */
@@ -139,7 +140,7 @@ export class Followed {
           this.run.peek().finished_at ? { items: [] } : get(at`/runs/${this.id}/steps`, { arguments: true }, leaving),
           this.run.peek().approvals.length || this.approvals.peek().length ? get(at`/runs/${this.id}/approvals`, {}, leaving) : { items: [] },
         ]);
-        batch(() => { this.why.value = why.why; this.steps.value = steps.items; this.approvals.value = approvals.items; });
+        batch(() => { this.why.value = why.why; this.advice.value = why.advice; this.steps.value = steps.items; this.approvals.value = approvals.items; });
       } catch (error) {
         if (!leaving.aborted && error.status === 404) this.error.value = error;
       }

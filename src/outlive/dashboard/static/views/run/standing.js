@@ -1,26 +1,26 @@
 // The sentence of a run: what it waits for, since when, what happens next, and the one action that would move it. Pure: it is given
-// the row of the run, the sentence of the API (`why`), the requests for approval, the timeline, and the time.
+// the row of the run, the sentence of the API with its advice (`why`, `advice`), the requests for approval, the timeline, and the time.
 //
 // {kind: the colour, text: [words, or {b: name}, or {run: id}, or {at: instant}], next: [the same], act: {name, label, ...} or null}.
 import { millis } from './timeline.js';
 
 const APPROVAL_TIMER = '@approval';
 
-/** The sentence of the API without what one would type in Python. */
+/** The sentence of the API as a whole sentence. */
 export function plainWhy(why) {
-  const text = (why ?? '').replace(/[;,]? ?(and )?engine\.[\w.]+\([^)]*\) lets it go on/g, '').trim();
+  const text = (why ?? '').trim();
   return text ? text[0].toUpperCase() + text.slice(1) + (/[.!?]$/.test(text) ? '' : '.') : '';
 }
 
 const LONG = /; (its journal has more than [\d,]+ events.*)$/;
 
-export function standing(run, { why = '', approvals = [], timeline = null } = {}) {
+export function standing(run, { why = '', advice = [], approvals = [], timeline = null } = {}) {
   const long = LONG.exec(why);
-  const it = standingOf(run, why.replace(LONG, ''), approvals, timeline);
+  const it = standingOf(run, why.replace(LONG, ''), advice, approvals, timeline);
   return long ? { ...it, next: [...it.next, ` ${plainWhy(long[1])}`] } : it;
 }
 
-function standingOf(run, why, approvals, timeline) {
+function standingOf(run, why, advice, approvals, timeline) {
   switch (run.status) {
     case 'succeeded': return { kind: 'ok', text: ['Succeeded ', { at: run.finished_at }, '.'], next: [], act: null };
     case 'continued': return { kind: 'ok', text: ['Went on as a new generation ', { at: run.finished_at }, '.'], next: [], act: null };
@@ -30,7 +30,7 @@ function standingOf(run, why, approvals, timeline) {
     case 'damaged': return { kind: 'fail', text: [plainWhy(run.reason || why)], next: ['No worker touches it. Restore it from a backup, or look closer with outlive fsck.'], act: null };
     case 'parked': return parked(run, why);
     case 'waiting': return waiting(run, why, approvals, timeline);
-    default: return moving(run, why, timeline);
+    default: return moving(run, why, advice, timeline);
   }
 }
 
@@ -58,10 +58,11 @@ function parked(run, why) {
   return { kind: 'park', text: [`Is parked since `, { at: run.updated_at }, `: ${run.reason || plainWhy(why)}`], next: ['Nothing is lost. Fix what stopped it, then let it go on; a step in flight can be skipped.'], act: { name: 'resume', label: 'Resume' } };
 }
 
-function moving(run, why, timeline) {
+function moving(run, why, advice, timeline) {
   const text = plainWhy(why) || (run.status === 'pending' ? 'A worker will take it as soon as one has room.' : 'Runs.');
-  const paused = /^Its workflow is paused/.test(text);
-  if (paused) return { kind: 'park', text: [text], next: ['All its runs wait until a person resumes the workflow.'], act: { name: 'resume_workflow', label: 'Resume workflow' } };
+  const resume = advice.find((it) => it.verb === 'resume')?.arguments;
+  if (resume?.workflow) return { kind: 'park', text: [text], next: ['All its runs wait until a person resumes the workflow.'], act: { name: 'resume_workflow', label: 'Resume workflow' } };
+  if (resume?.all) return { kind: 'park', text: [text], next: ['All runs wait until a person resumes the store: outlive runs resume --all.'], act: null };
   const next = [];
   if (run.status === 'running' && timeline?.lastAt) next.push('Its last event was ', { at: new Date(timeline.lastAt).toISOString() }, '.');
   if (run.timeout_at) next.push(' It has until ', { at: run.timeout_at }, '.');
