@@ -17,7 +17,7 @@ from pathlib import Path
 import outlive
 from bench.database import fresh, postgres
 from bench.figures import shown
-from outlive._define.registry import Registry
+from outlive._kernel.define.registry import Registry
 
 RUNS = 500
 STARTS_AT_ONCE = 500

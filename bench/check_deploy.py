@@ -21,11 +21,11 @@ from pathlib import Path
 from msgspec.structs import replace
 
 import outlive
-from outlive._journal.codec import salt_of, seal
-from outlive._journal.event import AnyEvent, RunCreated
-from outlive._journal.fold import Fold
-from outlive._runtime.clock import SystemClock
-from outlive._store.contract import Change, Store
+from outlive._kernel.journal.codec import salt_of, seal
+from outlive._kernel.journal.event import AnyEvent, RunCreated
+from outlive._kernel.journal.fold import Fold
+from outlive._kernel.runtime.clock import SystemClock
+from outlive._kernel.store.contract import Change, Store
 from outlive.engine.url import store_for
 from outlive.testing import TestEngine
 from outlive.testing.deploy import DeployCheck, engine_in

@@ -26,7 +26,7 @@ import asyncpg
 
 import outlive
 from bench.database import fresh, postgres
-from outlive._model.instant import instant_of
+from outlive._kernel.model.instant import instant_of
 
 RUNS = (1_000, 10_000, 100_000, 1_000_000)
 TIMES = 40

@@ -26,14 +26,14 @@ import msgspec
 import outlive
 from bench.database import fresh, postgres
 from bench.meter import STEPS_PER_RUN
-from outlive._journal.codec import salt_of, seal
-from outlive._journal.event import RunCreated, RunSucceeded
-from outlive._journal.fold import Fold
-from outlive._model import Payload
-from outlive._model.queue import QueueLimits, QueueRecord, queue_cell, queue_data
-from outlive._runtime.clock import SystemClock
-from outlive._store.contract import Change, Claim, Store, WorkerInfo
-from outlive.client.birth import birth
+from outlive._kernel.client.birth import birth
+from outlive._kernel.journal.codec import salt_of, seal
+from outlive._kernel.journal.event import RunCreated, RunSucceeded
+from outlive._kernel.journal.fold import Fold
+from outlive._kernel.model import Payload
+from outlive._kernel.model.queue import QueueLimits, QueueRecord, queue_cell, queue_data
+from outlive._kernel.runtime.clock import SystemClock
+from outlive._kernel.store.contract import Change, Claim, Store, WorkerInfo
 from outlive.engine.url import store_for
 
 QUEUE = "bench"

@@ -32,14 +32,14 @@ from msgspec.structs import replace
 import outlive
 from bench.database import fresh, postgres
 from bench.figures import shown
-from outlive._journal.codec import salt_of, seal
-from outlive._journal.event import AnyEvent, RunCreated, StepSucceeded
-from outlive._journal.fold import Fold
-from outlive._journal.packing import Packer
-from outlive._model import Limits
-from outlive._model.payload import Blob
-from outlive._runtime.clock import SystemClock
-from outlive._store.contract import Change
+from outlive._kernel.journal.codec import salt_of, seal
+from outlive._kernel.journal.event import AnyEvent, RunCreated, StepSucceeded
+from outlive._kernel.journal.fold import Fold
+from outlive._kernel.journal.packing import Packer
+from outlive._kernel.model import Limits
+from outlive._kernel.model.payload import Blob
+from outlive._kernel.runtime.clock import SystemClock
+from outlive._kernel.store.contract import Change
 from outlive.engine.url import store_for
 from outlive.testing import TestEngine
 from outlive.types import WorkerOptions

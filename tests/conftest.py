@@ -20,8 +20,8 @@ from zlib import adler32
 
 import pytest
 
-from outlive._store.sqlite import SqliteStore, migrate
-from outlive._store.sqlite.file import create_file
+from outlive._kernel.store.sqlite import SqliteStore, migrate
+from outlive._kernel.store.sqlite.file import create_file
 from outlive_conformance.servers.etcd import EtcdNotFoundError, EtcdServer
 from outlive_conformance.servers.pgbouncer import PgBouncer, PgBouncerNotFoundError
 from outlive_conformance.servers.postgres import PostgresNotFoundError, PostgresServer

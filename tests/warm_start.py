@@ -34,8 +34,8 @@ IMPORTED = [
     "outlive.cli.worker",
     "outlive.testing",
     "outlive_conformance.suite",
-    "outlive._store.sqlite",
-    "outlive._store.postgres",
+    "outlive._kernel.store.sqlite",
+    "outlive._kernel.store.postgres",
 ]
 PACKAGES = ("outlive.", "tests.", "proof.")
 """Whose modules are programs; that of pytest, for example, is not."""

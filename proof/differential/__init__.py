@@ -1,7 +1,7 @@
 """Differential testing of stores: random operations, played on stores and on a small oracle that knows the contract.
 
 The oracle (`oracle`, and `shelf` for cells and checkpoints) is plain Python without any index, batch or fast way,
-written from `outlive._store.contract`. A script of operations (`words`) is made from a seed (`script`) and is plain
+written from `_kernel.store.contract`. A script of operations (`words`) is made from a seed (`script`) and is plain
 data. What an operation means as things stand is decided once (`plan`), and then played on each store (`player`) and
 on the oracle (`prophet`). If a store answers otherwise than the oracle (`comparable` says what is compared), the script
 is made as short as possible and printed. To try a store of your own:

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 import msgspec
 from msgspec.structs import replace
 
-from outlive._journal.codec import salt_of, seal
-from outlive._journal.event import (
+from outlive._kernel.journal.codec import salt_of, seal
+from outlive._kernel.journal.event import (
     AnyEvent,
     RunCancelled,
     RunContinued,
@@ -31,11 +31,11 @@ from outlive._journal.event import (
     SnapshotTaken,
     StepSucceeded,
 )
-from outlive._journal.fold import Fold
-from outlive._model import Failure, Payload, Run, Wait, child_id
-from outlive._model.payload import Blob
-from outlive._model.wait import WaitKind
-from outlive._store.contract import Answer, Change, Forgotten, ItemResult, Message
+from outlive._kernel.journal.fold import Fold
+from outlive._kernel.model import Failure, Payload, Run, Wait, child_id
+from outlive._kernel.model.payload import Blob
+from outlive._kernel.model.wait import WaitKind
+from outlive._kernel.store.contract import Answer, Change, Forgotten, ItemResult, Message
 from proof.differential.oracle import Oracle
 from proof.differential.streams import lines_of
 from proof.differential.words import Letter, NewTree, Write

@@ -12,9 +12,9 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from outlive._model import Run
-from outlive._store.contract import Answer, Claims, Inbound
-from outlive._store.examine import TreeRows
+from outlive._kernel.model import Run
+from outlive._kernel.store.contract import Answer, Claims, Inbound
+from outlive._kernel.store.examine import TreeRows
 from proof.differential.oracle import Oracle
 from proof.differential.words import ASKED, STREAMS
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
-from outlive._store.contract import Store
+from outlive._kernel.store.contract import Store
 from outlive.testing.clock import ManualClock
 from proof.differential.oracle import Oracle
 from proof.differential.plan import plan_of

@@ -11,11 +11,11 @@ from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
-from outlive._journal.codec import Row, salt_of, seal
-from outlive._journal.event import RunClaimed
-from outlive._journal.fold import Fold
-from outlive._model import Run, RunFilter, RunStatus, Wait, WaitKind
-from outlive._store.contract import (
+from outlive._kernel.journal.codec import Row, salt_of, seal
+from outlive._kernel.journal.event import RunClaimed
+from outlive._kernel.journal.fold import Fold
+from outlive._kernel.model import Run, RunFilter, RunStatus, Wait, WaitKind
+from outlive._kernel.store.contract import (
     Answer,
     Change,
     Claim,
@@ -31,7 +31,7 @@ from outlive._store.contract import (
     Watch,
     WorkerInfo,
 )
-from outlive._store.streams import Appended, StreamAppend, StreamLimits
+from outlive._kernel.store.streams import Appended, StreamAppend, StreamLimits
 from proof.differential.shelf import Shelf
 from proof.differential.streams import Stream, appended
 from proof.differential.world import Tree, World

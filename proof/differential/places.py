@@ -13,10 +13,10 @@ from contextlib import asynccontextmanager
 from functools import cache
 from pathlib import Path
 
-from outlive._store.contract import Store
-from outlive._store.memory import MemoryStore
-from outlive._store.postgres import PostgresStore
-from outlive._store.sqlite import SqliteStore
+from outlive._kernel.store.contract import Store
+from outlive._kernel.store.memory import MemoryStore
+from outlive._kernel.store.postgres import PostgresStore
+from outlive._kernel.store.sqlite import SqliteStore
 from outlive.testing.clock import ManualClock
 from outlive_conformance.servers.postgres import PostgresServer
 from proof.differential.episode import OpenStore

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from outlive._journal.codec import Row, salt_of, seal
-from outlive._journal.event import StepSucceeded
-from outlive._model import RunFilter, definition_key
-from outlive._store.contract import Answer, Message, Watch, WorkerInfo
-from outlive._store.streams import StreamAppend
+from outlive._kernel.journal.codec import Row, salt_of, seal
+from outlive._kernel.journal.event import StepSucceeded
+from outlive._kernel.model import RunFilter, definition_key
+from outlive._kernel.store.contract import Answer, Message, Watch, WorkerInfo
+from outlive._kernel.store.streams import StreamAppend
 from proof.differential.changes import WORKFLOW, Draft, Drafter, answer_of, messages_of, tree_of, value
 from proof.differential.oracle import Oracle
 from proof.differential.streams import lines_of

@@ -8,8 +8,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from outlive._model import RunFilter
-from outlive._store.contract import Change, Outcome, Refusal, Store
+from outlive._kernel.model import RunFilter
+from outlive._kernel.store.contract import Change, Outcome, Refusal, Store
 from outlive.errors.store import StoreWentBackError
 from proof.differential.changes import Draft, blob, tree_of
 from proof.differential.comparable import (

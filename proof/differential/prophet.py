@@ -6,9 +6,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from outlive._model import RunFilter
-from outlive._store.contract import Change, Outcome, Refusal, Watch
-from outlive._store.examine import ItemRows, MailRow, RunRow, TreeRows
+from outlive._kernel.model import RunFilter
+from outlive._kernel.store.contract import Change, Outcome, Refusal, Watch
+from outlive._kernel.store.examine import ItemRows, MailRow, RunRow, TreeRows
 from proof.differential.changes import Draft, blob
 from proof.differential.comparable import (
     comparable_answers,

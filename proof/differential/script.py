@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from random import Random
 
-from outlive._model.checkpoint import NUMBER_MAX
-from outlive._model.run import STORED
-from outlive._store.contract import MessageKind
+from outlive._kernel.model.checkpoint import NUMBER_MAX
+from outlive._kernel.model.run import STORED
+from outlive._kernel.store.contract import MessageKind
 from proof.differential.oracle import Oracle
 from proof.differential.streams import WRITER_MARKS
 from proof.differential.words import (

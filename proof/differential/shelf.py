@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from outlive._journal.checkpoint import CheckpointRow
-from outlive._store.contract import CellChange
+from outlive._kernel.journal.checkpoint import CheckpointRow
+from outlive._kernel.store.contract import CellChange
 
 T = TypeVar("T")
 

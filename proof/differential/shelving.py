@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from outlive._journal.checkpoint import CheckpointBody, CheckpointRow, seal_checkpoint
-from outlive._store.contract import CellChange
+from outlive._kernel.journal.checkpoint import CheckpointBody, CheckpointRow, seal_checkpoint
+from outlive._kernel.store.contract import CellChange
 from proof.differential.words import Mark, Turn
 
 Seen = tuple[bytes | None, int]

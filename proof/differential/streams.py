@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from outlive._store.streams import Appended, StreamLimits, StreamLine, StreamLines
+from outlive._kernel.store.streams import Appended, StreamLimits, StreamLine, StreamLines
 from proof.differential.words import Line
 
 CHUNK_BYTES = 960

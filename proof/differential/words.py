@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from enum import Enum
 
-from outlive._model import RunStatus
-from outlive._store.contract import MessageKind
+from outlive._kernel.model import RunStatus
+from outlive._kernel.store.contract import MessageKind
 
 STREAMS = ("tokens", "log", "žluť")
 ASKED = ("k1", "k2", "k3")

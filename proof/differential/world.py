@@ -6,9 +6,9 @@ import copy
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from outlive._journal.codec import Row
-from outlive._model import Run
-from outlive._store.contract import Answer, Inbound, ItemResult
+from outlive._kernel.journal.codec import Row
+from outlive._kernel.model import Run
+from outlive._kernel.store.contract import Answer, Inbound, ItemResult
 from proof.differential.streams import Streams
 
 

@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 import outlive
-from outlive._values.run import Run
+from outlive._kernel.values.run import Run
 from proof.live.evidence import Burst, Decision, End, Evidence, Order, Timing
 from proof.live.fleet import Fleet
 from proof.live.http import Answer, ask, events, opened

@@ -11,8 +11,8 @@ from typing import Protocol, TypeVar
 
 import msgspec
 
-from outlive._journal.codec import Row, open_row, salt_of
-from outlive._journal.event import (
+from outlive._kernel.journal.codec import Row, open_row, salt_of
+from outlive._kernel.journal.event import (
     AnyEvent,
     AttemptFailed,
     CancelRequested,
@@ -31,10 +31,10 @@ from outlive._journal.event import (
     StepSucceeded,
     TimerFired,
 )
-from outlive._journal.fold import Fold
-from outlive._model import Run, RunStatus
-from outlive._model.pause import PAUSED
-from outlive._store.memory.state import Tree
+from outlive._kernel.journal.fold import Fold
+from outlive._kernel.model import Run, RunStatus
+from outlive._kernel.model.pause import PAUSED
+from outlive._kernel.store.memory.state import Tree
 from outlive.errors import OutliveError
 
 E = TypeVar("E", bound=Event)

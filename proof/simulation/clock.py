@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Generator
 from contextlib import suppress
 
-from outlive._runtime.clock import Alarm
+from outlive._kernel.runtime.clock import Alarm
 from proof.simulation.loop import SimulatedLoop
 from proof.simulation.world import World
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from outlive._model import Run
-from outlive._store.memory.state import MemoryState, Tree
+from outlive._kernel.model import Run
+from outlive._kernel.store.memory.state import MemoryState, Tree
 from proof.simulation.world import World
 
 

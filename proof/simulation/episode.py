@@ -8,8 +8,8 @@ import traceback
 from collections import Counter
 from dataclasses import dataclass, field
 
-from outlive._model import Limits, Run, RunStatus
-from outlive._model.pause import EVERYTHING, PAUSED, PAUSES_CELL, pauses_in
+from outlive._kernel.model import Limits, Run, RunStatus
+from outlive._kernel.model.pause import EVERYTHING, PAUSED, PAUSES_CELL, pauses_in
 from outlive.errors.step import UNDO_FAILED
 from outlive.telemetry import log
 from proof.simulation.judge import Judge

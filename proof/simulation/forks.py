@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from outlive._values.run import ENDED
+from outlive._kernel.values.run import ENDED
 from outlive.errors import RunExistsError
 from outlive.errors.run import RunNotForkableError
 from proof.simulation.process import SimulatedEngine

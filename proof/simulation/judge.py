@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from outlive._journal.event import (
+from outlive._kernel.journal.event import (
     AnyEvent,
     AskAnswered,
     AskReceived,
@@ -28,10 +28,10 @@ from outlive._journal.event import (
     StepFailed,
     StepSucceeded,
 )
-from outlive._journal.packing import Packer
-from outlive._journal.value import Stored
-from outlive._model import Limits, Payload, Run, RunStatus
-from outlive._replay.command import Command, RunStep
+from outlive._kernel.journal.packing import Packer
+from outlive._kernel.journal.value import Stored
+from outlive._kernel.model import Limits, Payload, Run, RunStatus
+from outlive._kernel.replay.command import Command, RunStep
 from outlive.testing.fsck import check_store
 from outlive.testing.rerun import Contradiction, Rerun
 from proof.simulation.book import Book

@@ -10,8 +10,8 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
-from outlive._lease.sessions import StoreLeases
-from outlive._store.contract import Store, WorkerInfo
+from outlive._kernel.lease.sessions import StoreLeases
+from outlive._kernel.store.contract import Store, WorkerInfo
 
 
 class SimulatedLeases(StoreLeases):

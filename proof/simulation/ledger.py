@@ -17,10 +17,10 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from outlive._model import RunStatus
-from outlive._model.policy import NO_RETRY, is_last
-from outlive._replay.command import StepKind
-from outlive._runtime.tree.attempt import Attempt
+from outlive._kernel.model import RunStatus
+from outlive._kernel.model.policy import NO_RETRY, is_last
+from outlive._kernel.replay.command import StepKind
+from outlive._kernel.runtime.tree.attempt import Attempt
 from proof.simulation.book import Book
 from proof.simulation.loop import SimulatedLoop
 from proof.simulation.machines.effects import Effects

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from outlive._model.pause import PAUSES_CELL, pauses_in
+from outlive._kernel.model.pause import PAUSES_CELL, pauses_in
 from outlive.errors import CommitUnknownError, StoreUnavailableError
 from outlive.errors.store import StoreWentBackError
 from proof.simulation.loop import SimulatedLoop

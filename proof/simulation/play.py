@@ -8,20 +8,20 @@ from contextlib import suppress
 from typing import Any
 
 from outlive import flow
-from outlive._define.approval import wait_for_approval
-from outlive._define.asks import asks
-from outlive._define.decide import continue_as_new, emit
-from outlive._define.in_run import random, start, wait_for_signal
-from outlive._define.in_step import CURRENT_STEP, current_step
-from outlive._define.map import map as map_items
-from outlive._define.promise import promise
-from outlive._define.registry import Registry
-from outlive._define.saga import saga
-from outlive._define.step import step
-from outlive._define.talking import get
-from outlive._define.workflow import Workflow, workflow
-from outlive._model import Retry
-from outlive._runtime.tree.attempt import Attempt
+from outlive._features.approvals.in_workflow import wait_for_approval
+from outlive._features.promises.in_workflow import promise
+from outlive._kernel.define.asks import asks
+from outlive._kernel.define.decide import continue_as_new, emit
+from outlive._kernel.define.in_run import random, start, wait_for_signal
+from outlive._kernel.define.in_step import CURRENT_STEP, current_step
+from outlive._kernel.define.map import map as map_items
+from outlive._kernel.define.registry import Registry
+from outlive._kernel.define.saga import saga
+from outlive._kernel.define.step import step
+from outlive._kernel.define.talking import get
+from outlive._kernel.define.workflow import Workflow, workflow
+from outlive._kernel.model import Retry
+from outlive._kernel.runtime.tree.attempt import Attempt
 from outlive.errors import StepFailedError, StepInterruptedError, StepTimeoutError
 from proof.simulation.clock import running_loop
 from proof.simulation.ledger import Ledger

@@ -14,12 +14,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from outlive._define.registry import Registry
-from outlive._lease.contract import Leases
-from outlive._model import Limits
-from outlive._model.retention import Keep
-from outlive._runtime.environment import Environment, ReplayPace
-from outlive._runtime.session.sessions import WorkerSessions
+from outlive._kernel.define.registry import Registry
+from outlive._kernel.lease.contract import Leases
+from outlive._kernel.model import Limits
+from outlive._kernel.model.retention import Keep
+from outlive._kernel.runtime.environment import Environment, ReplayPace
+from outlive._kernel.runtime.session.sessions import WorkerSessions
 from outlive.engine import Engine
 from outlive.errors import StoreUnavailableError
 from outlive.types import WorkerOptions

@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from outlive._journal.event import PromiseMade, SignalReceived
-from outlive._model.promise import promise_signal
+from outlive._kernel.journal.event import PromiseMade, SignalReceived
+from outlive._kernel.model.promise import promise_signal
 from outlive.errors import RunFinishedError
 from outlive.errors.run import PromiseNotFoundError
 from proof.simulation.book import Book

@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 
-from outlive._model import Run, RunStatus
-from outlive._model.limit import TokenBucket
-from outlive._model.queue import Queue
-from outlive._model.run import HELD
+from outlive._kernel.model import Run, RunStatus
+from outlive._kernel.model.limit import TokenBucket
+from outlive._kernel.model.queue import Queue
+from outlive._kernel.model.run import HELD
 from proof.simulation.world import World
 
 QUEUES = {

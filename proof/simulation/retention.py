@@ -13,12 +13,12 @@ from contextlib import ExitStack, contextmanager
 from datetime import timedelta
 from typing import Any
 
-from outlive._model import Run, RunStatus
-from outlive._model import retention as rules
-from outlive._model.retention import Keep
-from outlive._runtime.services import blob_collector, cell_collector, pruner
-from outlive._store.memory.deleting import references_of
-from outlive._store.memory.state import MemoryState, Tree
+from outlive._features.retention import blob_collector, cell_collector, pruner
+from outlive._kernel.model import Run, RunStatus
+from outlive._kernel.model import retention as rules
+from outlive._kernel.model.retention import Keep
+from outlive._kernel.store.memory.deleting import references_of
+from outlive._kernel.store.memory.state import MemoryState, Tree
 from proof.simulation.plan import DELETES_PER_SECOND, Keeping
 from proof.simulation.replacing import replaced
 from proof.simulation.world import World

@@ -6,7 +6,7 @@ was called again (the ledger sees that).
 
 from __future__ import annotations
 
-from outlive._values.run import ENDED
+from outlive._kernel.values.run import ENDED
 from outlive.errors import RunCancelledError, RunFailedError, RunTimedOutError
 from outlive.errors.run import RunNotRetriableError
 from proof.simulation.ledger import Ledger

@@ -12,8 +12,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 
-from outlive._define.schedule import every
-from outlive._model import Run, RunStatus
+from outlive._kernel.define.schedule import every
+from outlive._kernel.model import Run, RunStatus
 from outlive.testing.clock import EPOCH
 from proof.simulation.plan import Scheduled
 from proof.simulation.play import play

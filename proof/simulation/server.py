@@ -13,8 +13,9 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any
 
-from outlive._journal.codec import Row
-from outlive._journal.event import (
+from outlive._kernel.client.closing import is_at_rest
+from outlive._kernel.journal.codec import Row
+from outlive._kernel.journal.event import (
     AnyEvent,
     Ending,
     RunClaimed,
@@ -24,15 +25,14 @@ from outlive._journal.event import (
     SnapshotTaken,
     StepSucceeded,
 )
-from outlive._model import Run, RunStatus
-from outlive._model.pause import EVERYTHING, PAUSED, Pauses
-from outlive._model.run import HELD
-from outlive._store.contract import Change, Claims, Delivery, Inbound, Message, MessageKind, Outcome, WorkerInfo
-from outlive._store.memory import MemoryStore
-from outlive._store.memory.state import MemoryState
-from outlive._store.schedules import ScheduleChange
-from outlive._store.streams import Appended, StreamAppend
-from outlive.client.closing import is_at_rest
+from outlive._kernel.model import Run, RunStatus
+from outlive._kernel.model.pause import EVERYTHING, PAUSED, Pauses
+from outlive._kernel.model.run import HELD
+from outlive._kernel.store.contract import Change, Claims, Delivery, Inbound, Message, MessageKind, Outcome, WorkerInfo
+from outlive._kernel.store.memory import MemoryStore
+from outlive._kernel.store.memory.state import MemoryState
+from outlive._kernel.store.schedules import ScheduleChange
+from outlive._kernel.store.streams import Appended, StreamAppend
 from outlive.testing.crash.journal import title
 from proof.simulation.book import Book
 from proof.simulation.deletions import DeletionAudit

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from outlive._journal.stream import open_lines
-from outlive._model import Payload, Run, RunStatus
+from outlive._kernel.journal.stream import open_lines
+from outlive._kernel.model import Payload, Run, RunStatus
 from proof.simulation.book import Book
 from proof.simulation.play import spoken_before_failing
 from proof.simulation.process import SimulatedEngine

@@ -15,21 +15,22 @@ from weakref import WeakKeyDictionary
 
 from msgspec.structs import replace
 
-from outlive._journal.codec import Row, open_journal, open_row, salt_of, seal
-from outlive._journal.event import AnyEvent, StepSucceeded
-from outlive._model.queue import QueueRecord
-from outlive._replay.command import RunStep
-from outlive._runtime.commit.retry import CommitRetry
-from outlive._runtime.services import pruner
-from outlive._runtime.steps.executor import Executor
-from outlive._runtime.tree.live import LiveTree
-from outlive._store import streams
-from outlive._store.contract import Change, Outcome
-from outlive._store.memory import MemoryStore, deleting
-from outlive._store.schedules import ScheduleChange
-from outlive._store.streams import Appended, StreamAppend, StreamLimits
-from outlive._store.tables.queueing import Held, Serving
-from outlive.client import asks, forking, promises
+from outlive._features.promises import verbs as promises
+from outlive._features.retention import pruner
+from outlive._kernel.client import asks, forking
+from outlive._kernel.journal.codec import Row, open_journal, open_row, salt_of, seal
+from outlive._kernel.journal.event import AnyEvent, StepSucceeded
+from outlive._kernel.model.queue import QueueRecord
+from outlive._kernel.replay.command import RunStep
+from outlive._kernel.runtime.commit.retry import CommitRetry
+from outlive._kernel.runtime.steps.executor import Executor
+from outlive._kernel.runtime.tree.live import LiveTree
+from outlive._kernel.store import streams
+from outlive._kernel.store.contract import Change, Outcome
+from outlive._kernel.store.memory import MemoryStore, deleting
+from outlive._kernel.store.schedules import ScheduleChange
+from outlive._kernel.store.streams import Appended, StreamAppend, StreamLimits
+from outlive._kernel.store.tables.queueing import Held, Serving
 from proof.simulation.machines.switches import MACHINE_SWITCHES
 from proof.simulation.replacing import replaced
 

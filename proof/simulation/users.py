@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from outlive._define.workflow import Workflow
-from outlive._model import Run
-from outlive._values.run import ENDED
+from outlive._kernel.define.workflow import Workflow
+from outlive._kernel.model import Run
+from outlive._kernel.values.run import ENDED
 from outlive.errors import (
     AskFailedError,
     EngineClosedError,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 
-from outlive._journal.event import (
+from outlive._kernel.journal.event import (
     AttemptFailed,
     CancelRequested,
     RunCancelled,
@@ -19,7 +19,7 @@ from outlive._journal.event import (
     StepFailed,
     StepSucceeded,
 )
-from outlive._model import Run, RunStatus, child_id
+from outlive._kernel.model import Run, RunStatus, child_id
 from outlive.testing.completion import completions, living_id, nonce_of
 from proof.storm import feature_checks
 from proof.storm.evidence import Evidence

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import outlive
-from outlive._journal.codec import open_journal
-from outlive._journal.event import AnyEvent, RunForked
-from outlive._model import TERMINAL, Run, RunFilter, RunStatus
-from outlive._store.contract import PAGE_SIZE_MAX, ItemResult, Store
-from outlive.client.why import why
+from outlive._kernel.client.why import why
+from outlive._kernel.journal.codec import open_journal
+from outlive._kernel.journal.event import AnyEvent, RunForked
+from outlive._kernel.model import TERMINAL, Run, RunFilter, RunStatus
+from outlive._kernel.store.contract import PAGE_SIZE_MAX, ItemResult, Store
 from outlive.errors import OutliveError
 from outlive.testing.child_process import tracebacks_in
 from outlive.testing.fsck import Problem, check_store, each_root

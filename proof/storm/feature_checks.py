@@ -11,7 +11,7 @@ from itertools import pairwise
 
 import msgspec
 
-from outlive._journal.event import (
+from outlive._kernel.journal.event import (
     ApprovalDecided,
     ApprovalRequested,
     AskAnswered,
@@ -20,10 +20,10 @@ from outlive._journal.event import (
     SignalReceived,
     StepIntended,
 )
-from outlive._model import RunStatus, child_id
-from outlive._model.approval import Decision
-from outlive._model.promise import promise_signal
-from outlive._store.contract import ItemResult
+from outlive._kernel.model import RunStatus, child_id
+from outlive._kernel.model.approval import Decision
+from outlive._kernel.model.promise import promise_signal
+from outlive._kernel.store.contract import ItemResult
 from outlive.testing.completion import Completion, living_id, nonce_of
 from proof.storm.effects import Effect
 from proof.storm.evidence import Evidence

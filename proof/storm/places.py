@@ -17,8 +17,8 @@ from typing import Any
 
 import apsw
 
-from outlive._runtime.clock import SystemClock
-from outlive._store.contract import Store
+from outlive._kernel.runtime.clock import SystemClock
+from outlive._kernel.store.contract import Store
 from outlive.engine.url import store_for
 from outlive_conformance.servers.postgres import PostgresServer
 from proof.storm.disk import Disk, LimitedFiles, own_disk

@@ -12,7 +12,7 @@ import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from outlive._model import RunStatus
+from outlive._kernel.model import RunStatus
 from proof.storm.op import Op, Program, Relay
 
 OPS_MAX = 5

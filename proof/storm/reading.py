@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
-from outlive._journal.event import RunCreated, SignalReceived
-from outlive._model import Payload
+from outlive._kernel.journal.event import RunCreated, SignalReceived
+from outlive._kernel.model import Payload
 from outlive.testing.completion import Completion, completions, living_id
 from proof.storm.evidence import Evidence
 from proof.storm.plan import Job, job

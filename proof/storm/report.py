@@ -6,7 +6,7 @@ import statistics
 from collections import Counter
 from collections.abc import Iterator
 
-from outlive._journal.event import RunClaimed, RunCreated, StepFailed, StepSucceeded
+from outlive._kernel.journal.event import RunClaimed, RunCreated, StepFailed, StepSucceeded
 from outlive.testing.completion import nonce_of
 from proof.storm.checks import CHECKS
 from proof.storm.evidence import Evidence

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from outlive._journal.event import RunClaimed
+from outlive._kernel.journal.event import RunClaimed
 from proof.storm.evidence import Evidence
 from proof.storm.reading import all_completions
 from proof.storm.tally import total

@@ -61,10 +61,13 @@ if TYPE_CHECKING:
     from outlive import (
         types as types,
     )
-    from outlive._define.approval import wait_for_approval
-    from outlive._define.asks import asks
-    from outlive._define.decide import continue_as_new, emit, patched, publish, set_tags
-    from outlive._define.in_run import (
+    from outlive._features.approvals.in_workflow import wait_for_approval
+    from outlive._features.machines.machine import Machine
+    from outlive._features.promises.in_workflow import promise
+    from outlive._features.tasks.remote_step import remote_step
+    from outlive._kernel.define.asks import asks
+    from outlive._kernel.define.decide import continue_as_new, emit, patched, publish, set_tags
+    from outlive._kernel.define.in_run import (
         current_run,
         now,
         random,
@@ -74,21 +77,18 @@ if TYPE_CHECKING:
         wait_condition,
         wait_for_signal,
     )
-    from outlive._define.in_step import current_step
-    from outlive._define.logger import get_logger
-    from outlive._define.machine.machine import Machine
-    from outlive._define.map import map
-    from outlive._define.promise import promise
-    from outlive._define.remote import remote_step
-    from outlive._define.resources import resource, use
-    from outlive._define.run_step import run_step
-    from outlive._define.saga import saga
-    from outlive._define.schedule import cron, every, tick
-    from outlive._define.step import step
-    from outlive._define.talking import ask, cancel, get, signal
-    from outlive._define.workflow import workflow
-    from outlive._model import Retry
-    from outlive._model.queue import Queue
+    from outlive._kernel.define.in_step import current_step
+    from outlive._kernel.define.logger import get_logger
+    from outlive._kernel.define.map import map
+    from outlive._kernel.define.resources import resource, use
+    from outlive._kernel.define.run_step import run_step
+    from outlive._kernel.define.saga import saga
+    from outlive._kernel.define.schedule import cron, every, tick
+    from outlive._kernel.define.step import step
+    from outlive._kernel.define.talking import ask, cancel, get, signal
+    from outlive._kernel.define.workflow import workflow
+    from outlive._kernel.model import Retry
+    from outlive._kernel.model.queue import Queue
     from outlive.engine import Engine
     from outlive.engine.current import current_engine
     from outlive.remote import connect
@@ -158,44 +158,44 @@ _NAMESPACES = (
 
 _HOMES = {
     "Engine": "outlive.engine",
-    "Machine": "outlive._define.machine.machine",
-    "Queue": "outlive._model.queue",
-    "Retry": "outlive._model",
-    "ask": "outlive._define.talking",
-    "asks": "outlive._define.asks",
-    "cancel": "outlive._define.talking",
+    "Machine": "outlive._features.machines.machine",
+    "Queue": "outlive._kernel.model.queue",
+    "Retry": "outlive._kernel.model",
+    "ask": "outlive._kernel.define.talking",
+    "asks": "outlive._kernel.define.asks",
+    "cancel": "outlive._kernel.define.talking",
     "connect": "outlive.remote",
-    "continue_as_new": "outlive._define.decide",
-    "cron": "outlive._define.schedule",
+    "continue_as_new": "outlive._kernel.define.decide",
+    "cron": "outlive._kernel.define.schedule",
     "current_engine": "outlive.engine.current",
-    "current_run": "outlive._define.in_run",
-    "current_step": "outlive._define.in_step",
-    "emit": "outlive._define.decide",
-    "every": "outlive._define.schedule",
-    "get": "outlive._define.talking",
-    "get_logger": "outlive._define.logger",
-    "map": "outlive._define.map",
-    "now": "outlive._define.in_run",
-    "patched": "outlive._define.decide",
-    "promise": "outlive._define.promise",
-    "publish": "outlive._define.decide",
-    "random": "outlive._define.in_run",
-    "remote_step": "outlive._define.remote",
-    "resource": "outlive._define.resources",
-    "run_step": "outlive._define.run_step",
-    "saga": "outlive._define.saga",
-    "set_tags": "outlive._define.decide",
-    "signal": "outlive._define.talking",
-    "sleep_until": "outlive._define.in_run",
-    "start": "outlive._define.in_run",
-    "step": "outlive._define.step",
-    "tick": "outlive._define.schedule",
-    "use": "outlive._define.resources",
-    "uuid4": "outlive._define.in_run",
-    "wait_condition": "outlive._define.in_run",
-    "wait_for_approval": "outlive._define.approval",
-    "wait_for_signal": "outlive._define.in_run",
-    "workflow": "outlive._define.workflow",
+    "current_run": "outlive._kernel.define.in_run",
+    "current_step": "outlive._kernel.define.in_step",
+    "emit": "outlive._kernel.define.decide",
+    "every": "outlive._kernel.define.schedule",
+    "get": "outlive._kernel.define.talking",
+    "get_logger": "outlive._kernel.define.logger",
+    "map": "outlive._kernel.define.map",
+    "now": "outlive._kernel.define.in_run",
+    "patched": "outlive._kernel.define.decide",
+    "promise": "outlive._features.promises.in_workflow",
+    "publish": "outlive._kernel.define.decide",
+    "random": "outlive._kernel.define.in_run",
+    "remote_step": "outlive._features.tasks.remote_step",
+    "resource": "outlive._kernel.define.resources",
+    "run_step": "outlive._kernel.define.run_step",
+    "saga": "outlive._kernel.define.saga",
+    "set_tags": "outlive._kernel.define.decide",
+    "signal": "outlive._kernel.define.talking",
+    "sleep_until": "outlive._kernel.define.in_run",
+    "start": "outlive._kernel.define.in_run",
+    "step": "outlive._kernel.define.step",
+    "tick": "outlive._kernel.define.schedule",
+    "use": "outlive._kernel.define.resources",
+    "uuid4": "outlive._kernel.define.in_run",
+    "wait_condition": "outlive._kernel.define.in_run",
+    "wait_for_approval": "outlive._features.approvals.in_workflow",
+    "wait_for_signal": "outlive._kernel.define.in_run",
+    "workflow": "outlive._kernel.define.workflow",
     **{name: f"outlive.{name}" for name in _NAMESPACES},
 }
 """Loaded when they are first asked for: a module that only defines workflows needs no engine, and `outlive --help` none

@@ -12,13 +12,13 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
-from outlive._journal.packing import Packer, PayloadCodec
-from outlive._model import Limits
-from outlive._model.checkpoint import Checkpoint, CheckpointKind
-from outlive._runtime.clock import SystemClock
-from outlive._store.contract import Store
-from outlive.client.access import check_loop
-from outlive.client.checkpoints import CheckpointStore
+from outlive._features.checkpoints.store import CheckpointStore
+from outlive._kernel.client.access import check_loop
+from outlive._kernel.journal.packing import Packer, PayloadCodec
+from outlive._kernel.model import Limits
+from outlive._kernel.model.checkpoint import Checkpoint, CheckpointKind
+from outlive._kernel.runtime.clock import SystemClock
+from outlive._kernel.store.contract import Store
 from outlive.engine.url import store_for
 from outlive.errors import StoreError
 

@@ -5,9 +5,9 @@
 Compress first, encrypt last. Any object with a `name`, `encode` and `decode` is a payload codec: see `PayloadCodec`.
 """
 
-from outlive._journal.compression import Compression
-from outlive._journal.encryption import Encryption
-from outlive._journal.packing import PayloadCodec
-from outlive._journal.value import register
+from outlive._kernel.journal.compression import Compression
+from outlive._kernel.journal.encryption import Encryption
+from outlive._kernel.journal.packing import PayloadCodec
+from outlive._kernel.journal.value import register
 
 __all__ = ["Compression", "Encryption", "PayloadCodec", "register"]

@@ -8,8 +8,8 @@ have a trigger for it.
 These classes are as stable as the journals that hold them: kinds and fields are added, and none changes its meaning.
 """
 
-from outlive._define.talking import send
-from outlive._journal.event import (
+from outlive._kernel.define.talking import send
+from outlive._kernel.journal.event import (
     AnyEvent,
     ApprovalClosed,
     ApprovalDecided,
@@ -51,8 +51,8 @@ from outlive._journal.event import (
     StepSucceeded,
     TimerFired,
 )
-from outlive._journal.words import in_words
-from outlive._model import Failure, Payload, Wait, WaitKind
+from outlive._kernel.journal.words import in_words
+from outlive._kernel.model import Failure, Payload, Wait, WaitKind
 
 __all__ = [
     "AnyEvent",

@@ -6,10 +6,10 @@
 `Limits` is for an engine; the others are for queues, for steps, for starts and for `outlive.map`.
 """
 
-from outlive._define.map import Tolerance
-from outlive._model import Limits
-from outlive._model.breaker import Breaker
-from outlive._model.burst import Debounce, Throttle
-from outlive._model.limit import FixedWindow, RateLimit, TokenBucket
+from outlive._kernel.define.map import Tolerance
+from outlive._kernel.model import Limits
+from outlive._kernel.model.breaker import Breaker
+from outlive._kernel.model.burst import Debounce, Throttle
+from outlive._kernel.model.limit import FixedWindow, RateLimit, TokenBucket
 
 __all__ = ["Breaker", "Debounce", "FixedWindow", "Limits", "RateLimit", "Throttle", "TokenBucket", "Tolerance"]

@@ -6,11 +6,11 @@
 `outlive.Machine` makes one. An `Observer` hears of a run with values that end in `Fact`.
 """
 
-from outlive._define.machine.answer import More, Pending
-from outlive._define.machine.joins import All, Any, PartialResults, PartialTimeout, Percentage, Quorum
-from outlive._define.machine.observer import Observer
-from outlive._define.machine.wire import MachineResult
-from outlive._model.facts import (
+from outlive._features.machines.answer import More, Pending
+from outlive._features.machines.joins import All, Any, PartialResults, PartialTimeout, Percentage, Quorum
+from outlive._features.machines.observer import Observer
+from outlive._features.machines.wire import MachineResult
+from outlive._kernel.model.facts import (
     AttemptFact,
     CircuitFact,
     EndFact,

@@ -5,7 +5,7 @@
 Derive from `Middleware` for one of your own.
 """
 
-from outlive._define.middleware import Middleware, StartCall
-from outlive._define.tracing import Tracing
+from outlive._kernel.define.middleware import Middleware, StartCall
+from outlive._kernel.define.tracing import Tracing
 
 __all__ = ["Middleware", "StartCall", "Tracing"]

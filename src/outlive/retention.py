@@ -5,7 +5,7 @@
 `Keep` is for runs, `KeepAudit` for the audit log. Unless one says otherwise, both stay for ever.
 """
 
-from outlive._model.retention import Keep, KeepAudit
-from outlive.client.archive import read_archive
+from outlive._features.retention.archive import read_archive
+from outlive._kernel.model.retention import Keep, KeepAudit
 
 __all__ = ["Keep", "KeepAudit", "read_archive"]

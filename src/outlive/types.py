@@ -10,51 +10,51 @@ from typing import TYPE_CHECKING
 from outlive._on_demand import on_demand
 
 if TYPE_CHECKING:
-    from outlive._define.asks import Ask
-    from outlive._define.in_run import RunContext
-    from outlive._define.in_step import StepContext
-    from outlive._define.intervention import Refusal
-    from outlive._define.remote import RemoteStep
-    from outlive._define.resources import Resource
-    from outlive._define.saga import SagaBlock
-    from outlive._define.step import Step
-    from outlive._define.workflow import Workflow
-    from outlive._model import Recovery
-    from outlive._model.approval import Approval, ApprovalNotice
-    from outlive._model.published import REMOVED
-    from outlive._model.queue import QueueLimits, RateTier
-    from outlive._model.schedule import ScheduleSpec
-    from outlive._model.trigger import RefusedStart, Sent, StartedRun, TriggerInfo
-    from outlive._model.under_way import StepUnderWay
-    from outlive._model.why import Why
-    from outlive._model.worker import WorkerOptions
-    from outlive._store.handle import SyncTx, Tx
-    from outlive._values.approval import ApprovalRequest, DecisionLink, NewLink
-    from outlive._values.audit import AuditCheck, AuditEntry
-    from outlive._values.batch import BatchInfo, BatchItem, ItemFailure
-    from outlive._values.count import Count
-    from outlive._values.dead_letter import DeadLetter
-    from outlive._values.event import Event
-    from outlive._values.failure import Failure
-    from outlive._values.flow import Flow, FlowDraft, FlowRevision
-    from outlive._values.key import ApiKey, NewKey
-    from outlive._values.outcome import RunOutcome
-    from outlive._values.purge import Purge
-    from outlive._values.queue import Holder, QueueState, WaitingKey
-    from outlive._values.run import Run, Wait
-    from outlive._values.schedule import Schedule, ScheduledRun
-    from outlive._values.sink import Sink
-    from outlive._values.task import Task, TaskNotice
-    from outlive._values.worker import Worker
-    from outlive._values.workflow import WorkflowInfo
-    from outlive.client.batch import Batch
-    from outlive.client.bulk_operations import BulkOperation, BulkProgress
-    from outlive.client.finding import Page
-    from outlive.client.flows.verbs import StoredFlow
-    from outlive.client.handle import RunHandle
-    from outlive.client.quotas import Quota, Usage
-    from outlive.client.recovery import Incomplete
-    from outlive.client.streams import StreamItem
+    from outlive._features.batches.batch import Batch
+    from outlive._features.batches.values import BatchInfo, BatchItem, ItemFailure
+    from outlive._features.bulk.verbs import BulkOperation, BulkProgress
+    from outlive._features.events.values import Sink
+    from outlive._features.flows.values import Flow, FlowDraft, FlowRevision
+    from outlive._features.flows.verbs import StoredFlow
+    from outlive._features.namespaces.quotas import Quota, Usage
+    from outlive._features.retention.values import Purge
+    from outlive._features.schedules.values import Schedule, ScheduledRun
+    from outlive._features.security.audit_values import AuditCheck, AuditEntry
+    from outlive._features.security.key_values import ApiKey, NewKey
+    from outlive._features.tasks.remote_step import RemoteStep
+    from outlive._features.tasks.values import Task, TaskNotice
+    from outlive._kernel.client.finding import Page
+    from outlive._kernel.client.handle import RunHandle
+    from outlive._kernel.client.recovery import Incomplete
+    from outlive._kernel.client.streams import StreamItem
+    from outlive._kernel.define.asks import Ask
+    from outlive._kernel.define.in_run import RunContext
+    from outlive._kernel.define.in_step import StepContext
+    from outlive._kernel.define.intervention import Refusal
+    from outlive._kernel.define.resources import Resource
+    from outlive._kernel.define.saga import SagaBlock
+    from outlive._kernel.define.step import Step
+    from outlive._kernel.define.workflow import Workflow
+    from outlive._kernel.model import Recovery
+    from outlive._kernel.model.approval import Approval, ApprovalNotice
+    from outlive._kernel.model.published import REMOVED
+    from outlive._kernel.model.queue import QueueLimits, RateTier
+    from outlive._kernel.model.schedule import ScheduleSpec
+    from outlive._kernel.model.trigger import RefusedStart, Sent, StartedRun, TriggerInfo
+    from outlive._kernel.model.under_way import StepUnderWay
+    from outlive._kernel.model.why import Why
+    from outlive._kernel.model.worker import WorkerOptions
+    from outlive._kernel.store.handle import SyncTx, Tx
+    from outlive._kernel.values.approval import ApprovalRequest, DecisionLink, NewLink
+    from outlive._kernel.values.count import Count
+    from outlive._kernel.values.dead_letter import DeadLetter
+    from outlive._kernel.values.event import Event
+    from outlive._kernel.values.failure import Failure
+    from outlive._kernel.values.outcome import RunOutcome
+    from outlive._kernel.values.queue import Holder, QueueState, WaitingKey
+    from outlive._kernel.values.run import Run, Wait
+    from outlive._kernel.values.worker import Worker
+    from outlive._kernel.values.workflow import WorkflowInfo
     from outlive.engine.any_engine import AnyEngine, SyncBatch, SyncBulkOperation, SyncEngine, SyncRunHandle
     from outlive.engine.health import Health
     from outlive.errors.advice import Advice
@@ -138,77 +138,77 @@ __all__ = [
 _HOMES = {
     "Advice": "outlive.errors.advice",
     "AnyEngine": "outlive.engine.any_engine",
-    "ApiKey": "outlive._values.key",
-    "Approval": "outlive._model.approval",
-    "ApprovalNotice": "outlive._model.approval",
-    "ApprovalRequest": "outlive._values.approval",
-    "Ask": "outlive._define.asks",
-    "AuditCheck": "outlive._values.audit",
-    "AuditEntry": "outlive._values.audit",
-    "Batch": "outlive.client.batch",
-    "BatchInfo": "outlive._values.batch",
-    "BatchItem": "outlive._values.batch",
-    "BulkOperation": "outlive.client.bulk_operations",
-    "BulkProgress": "outlive.client.bulk_operations",
-    "Count": "outlive._values.count",
-    "DeadLetter": "outlive._values.dead_letter",
-    "DecisionLink": "outlive._values.approval",
-    "Event": "outlive._values.event",
-    "Failure": "outlive._values.failure",
-    "Flow": "outlive._values.flow",
-    "FlowDraft": "outlive._values.flow",
-    "FlowRevision": "outlive._values.flow",
+    "ApiKey": "outlive._features.security.key_values",
+    "Approval": "outlive._kernel.model.approval",
+    "ApprovalNotice": "outlive._kernel.model.approval",
+    "ApprovalRequest": "outlive._kernel.values.approval",
+    "Ask": "outlive._kernel.define.asks",
+    "AuditCheck": "outlive._features.security.audit_values",
+    "AuditEntry": "outlive._features.security.audit_values",
+    "Batch": "outlive._features.batches.batch",
+    "BatchInfo": "outlive._features.batches.values",
+    "BatchItem": "outlive._features.batches.values",
+    "BulkOperation": "outlive._features.bulk.verbs",
+    "BulkProgress": "outlive._features.bulk.verbs",
+    "Count": "outlive._kernel.values.count",
+    "DeadLetter": "outlive._kernel.values.dead_letter",
+    "DecisionLink": "outlive._kernel.values.approval",
+    "Event": "outlive._kernel.values.event",
+    "Failure": "outlive._kernel.values.failure",
+    "Flow": "outlive._features.flows.values",
+    "FlowDraft": "outlive._features.flows.values",
+    "FlowRevision": "outlive._features.flows.values",
     "Health": "outlive.engine.health",
-    "Holder": "outlive._values.queue",
-    "Incomplete": "outlive.client.recovery",
-    "ItemFailure": "outlive._values.batch",
-    "NewKey": "outlive._values.key",
-    "NewLink": "outlive._values.approval",
-    "Page": "outlive.client.finding",
-    "Purge": "outlive._values.purge",
-    "QueueLimits": "outlive._model.queue",
-    "QueueState": "outlive._values.queue",
-    "Quota": "outlive.client.quotas",
-    "REMOVED": "outlive._model.published",
-    "RateTier": "outlive._model.queue",
-    "Recovery": "outlive._model",
-    "Refusal": "outlive._define.intervention",
-    "RefusedStart": "outlive._model.trigger",
-    "RemoteStep": "outlive._define.remote",
-    "Resource": "outlive._define.resources",
-    "Run": "outlive._values.run",
-    "RunContext": "outlive._define.in_run",
-    "RunHandle": "outlive.client.handle",
-    "RunOutcome": "outlive._values.outcome",
-    "SagaBlock": "outlive._define.saga",
-    "Schedule": "outlive._values.schedule",
-    "ScheduleSpec": "outlive._model.schedule",
-    "ScheduledRun": "outlive._values.schedule",
-    "Sent": "outlive._model.trigger",
-    "Sink": "outlive._values.sink",
-    "StartedRun": "outlive._model.trigger",
-    "Step": "outlive._define.step",
-    "StepContext": "outlive._define.in_step",
-    "StepUnderWay": "outlive._model.under_way",
-    "StoredFlow": "outlive.client.flows.verbs",
-    "StreamItem": "outlive.client.streams",
+    "Holder": "outlive._kernel.values.queue",
+    "Incomplete": "outlive._kernel.client.recovery",
+    "ItemFailure": "outlive._features.batches.values",
+    "NewKey": "outlive._features.security.key_values",
+    "NewLink": "outlive._kernel.values.approval",
+    "Page": "outlive._kernel.client.finding",
+    "Purge": "outlive._features.retention.values",
+    "QueueLimits": "outlive._kernel.model.queue",
+    "QueueState": "outlive._kernel.values.queue",
+    "Quota": "outlive._features.namespaces.quotas",
+    "REMOVED": "outlive._kernel.model.published",
+    "RateTier": "outlive._kernel.model.queue",
+    "Recovery": "outlive._kernel.model",
+    "Refusal": "outlive._kernel.define.intervention",
+    "RefusedStart": "outlive._kernel.model.trigger",
+    "RemoteStep": "outlive._features.tasks.remote_step",
+    "Resource": "outlive._kernel.define.resources",
+    "Run": "outlive._kernel.values.run",
+    "RunContext": "outlive._kernel.define.in_run",
+    "RunHandle": "outlive._kernel.client.handle",
+    "RunOutcome": "outlive._kernel.values.outcome",
+    "SagaBlock": "outlive._kernel.define.saga",
+    "Schedule": "outlive._features.schedules.values",
+    "ScheduleSpec": "outlive._kernel.model.schedule",
+    "ScheduledRun": "outlive._features.schedules.values",
+    "Sent": "outlive._kernel.model.trigger",
+    "Sink": "outlive._features.events.values",
+    "StartedRun": "outlive._kernel.model.trigger",
+    "Step": "outlive._kernel.define.step",
+    "StepContext": "outlive._kernel.define.in_step",
+    "StepUnderWay": "outlive._kernel.model.under_way",
+    "StoredFlow": "outlive._features.flows.verbs",
+    "StreamItem": "outlive._kernel.client.streams",
     "SyncBatch": "outlive.engine.any_engine",
     "SyncBulkOperation": "outlive.engine.any_engine",
     "SyncEngine": "outlive.engine.any_engine",
     "SyncRunHandle": "outlive.engine.any_engine",
-    "SyncTx": "outlive._store.handle",
-    "Task": "outlive._values.task",
-    "TaskNotice": "outlive._values.task",
-    "TriggerInfo": "outlive._model.trigger",
-    "Tx": "outlive._store.handle",
-    "Usage": "outlive.client.quotas",
-    "Wait": "outlive._values.run",
-    "WaitingKey": "outlive._values.queue",
-    "Why": "outlive._model.why",
-    "Worker": "outlive._values.worker",
-    "WorkerOptions": "outlive._model.worker",
-    "Workflow": "outlive._define.workflow",
-    "WorkflowInfo": "outlive._values.workflow",
+    "SyncTx": "outlive._kernel.store.handle",
+    "Task": "outlive._features.tasks.values",
+    "TaskNotice": "outlive._features.tasks.values",
+    "TriggerInfo": "outlive._kernel.model.trigger",
+    "Tx": "outlive._kernel.store.handle",
+    "Usage": "outlive._features.namespaces.quotas",
+    "Wait": "outlive._kernel.values.run",
+    "WaitingKey": "outlive._kernel.values.queue",
+    "Why": "outlive._kernel.model.why",
+    "Worker": "outlive._kernel.values.worker",
+    "WorkerOptions": "outlive._kernel.model.worker",
+    "Workflow": "outlive._kernel.define.workflow",
+    "WorkflowInfo": "outlive._kernel.values.workflow",
 }
 
 if not TYPE_CHECKING:  # A type checker that sees it takes every misspelt name for one that may exist.

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive._journal.checkpoint import checkpoint_checksum
+from outlive._kernel.journal.checkpoint import checkpoint_checksum
 from outlive.checkpoints import Checkpoint, CheckpointKind
 from outlive.codecs import Compression, Encryption
 from outlive.errors import EngineClosedError, PayloadTooLargeError, StoreError, UnreadableError

@@ -8,11 +8,11 @@ from typing import Any, cast
 
 import pytest
 
-from outlive._journal.packing import Packer
-from outlive._model import Limits
-from outlive._runtime.clock import SystemClock
+from outlive._features.checkpoints import store as front
+from outlive._kernel.journal.packing import Packer
+from outlive._kernel.model import Limits
+from outlive._kernel.runtime.clock import SystemClock
 from outlive.checkpoints import Checkpoint, CheckpointStore
-from outlive.client import checkpoints as front
 from outlive.errors import CommitUnknownError, StoreUnavailableError
 from outlive.errors.store import DuplicateCheckpointError
 from tests.engine.faults import FaultyStore, unavailable, unknown

@@ -6,10 +6,10 @@ from random import Random
 
 import pytest
 
-from outlive._journal.packing import Packer
-from outlive._model import Limits
-from outlive._runtime.clock import SystemClock
-from outlive._store.contract import Store
+from outlive._kernel.journal.packing import Packer
+from outlive._kernel.model import Limits
+from outlive._kernel.runtime.clock import SystemClock
+from outlive._kernel.store.contract import Store
 from outlive.checkpoints import Checkpoint, CheckpointKind, CheckpointStore
 from outlive.errors.store import DuplicateCheckpointError
 from tests.engine.support import Place

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from click.testing import CliRunner
 
-from outlive._model.why import Why
+from outlive._kernel.model.why import Why
 from outlive.cli import main
 from outlive.cli.advice import COMMANDS, as_command, as_typed
 from outlive.errors import OutliveError, RunNotFoundError, RunParkedError

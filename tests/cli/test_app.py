@@ -106,7 +106,7 @@ def test_a_program_that_cannot_be_run_is_one_line_and_exit_code_2(
     app: str, text: str | None, complaint: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It says what is wrong and where; no traceback, and nothing is opened."""
-    from outlive._define import registry
+    from outlive._kernel.define import registry
 
     monkeypatch.setattr(registry, "REGISTRY", registry.Registry())
     if text is not None:

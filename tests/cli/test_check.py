@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 import outlive
-from outlive._define.determinism import check_source
+from outlive._kernel.define.determinism import check_source
 from outlive.cli import main
 from tests.engine.inside import describe_now
 

@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 import outlive
-from outlive._define.registry import REGISTRY
+from outlive._kernel.define.registry import REGISTRY
 from outlive.cli import main
 from outlive.testing import TestEngine, check_deploy
 from tests.cli.serving import served_store

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from outlive._runtime.clock import SystemClock
-from outlive._store.contract import Store
+from outlive._kernel.runtime.clock import SystemClock
+from outlive._kernel.store.contract import Store
 from outlive.cli import COMMANDS, main
 from outlive.engine import Engine
 from outlive.engine.url import store_for

@@ -12,11 +12,11 @@ import pytest
 from click.testing import CliRunner
 
 import outlive
-from outlive._model.under_way import cell_of, report_of
-from outlive._runtime.clock import SystemClock
-from outlive._store.postgres.address import parse_address
-from outlive._store.postgres.schemas import list_schemas
-from outlive._store.sqlite.migrate import migrations
+from outlive._kernel.model.under_way import cell_of, report_of
+from outlive._kernel.runtime.clock import SystemClock
+from outlive._kernel.store.postgres.address import parse_address
+from outlive._kernel.store.postgres.schemas import list_schemas
+from outlive._kernel.store.sqlite.migrate import migrations
 from outlive.cli import main
 from outlive.engine.diagnosis import diagnose
 from outlive.engine.url import store_for
@@ -266,7 +266,7 @@ async def test_a_store_of_another_release_is_left_as_it_is(folder: Path, monkeyp
         pass
     for known, said in (([*migrations(), folder], "warning: "), (migrations()[:-1], "problem: ")):
         with monkeypatch.context() as patch:
-            patch.setattr("outlive._store.sqlite.diagnosis.migrations", lambda known=known: known)
+            patch.setattr("outlive._kernel.store.sqlite.diagnosis.migrations", lambda known=known: known)
             lines = await found("sqlite:shop.db")
         assert lines["schema"][0].startswith(said)
         assert "not looked at" in lines["runs"][0]
@@ -277,10 +277,10 @@ async def test_rights_and_places_are_looked_at(folder: Path, monkeypatch: pytest
     async with outlive.Engine("sqlite:shop.db", worker=False):
         pass
     (folder / "shop.db").chmod(0o644)
-    monkeypatch.setattr("outlive._store.sqlite.diagnosis.FREE_BYTES_MIN", 2**62)
+    monkeypatch.setattr("outlive._kernel.store.sqlite.diagnosis.FREE_BYTES_MIN", 2**62)
 
     lines = await found("sqlite:shop.db")
-    monkeypatch.setattr("outlive._store.sqlite.diagnosis.find_network", lambda folder: "nfs")
+    monkeypatch.setattr("outlive._kernel.store.sqlite.diagnosis.find_network", lambda folder: "nfs")
     of_network = await found("sqlite:shop.db")
 
     assert {"permissions", "disk"} <= worst(lines)
@@ -317,7 +317,7 @@ def test_a_backup_is_advised_only_for_a_file_that_is_damaged(
     def refuse(path: Path) -> None:
         raise error
 
-    monkeypatch.setattr("outlive._store.sqlite.diagnosis.read_identity", refuse)
+    monkeypatch.setattr("outlive._kernel.store.sqlite.diagnosis.read_identity", refuse)
     (folder / "shop.db").touch()
 
     assert ("restore a backup" in ask("doctor", "--store", "sqlite:shop.db")[1]) is is_damaged

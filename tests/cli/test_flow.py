@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 import outlive
-from outlive._define.registry import REGISTRY
+from outlive._kernel.define.registry import REGISTRY
 from outlive.cli import main
 
 Ask = Callable[..., Result]

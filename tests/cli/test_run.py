@@ -12,9 +12,9 @@ from threading import Thread
 import pytest
 from click.testing import CliRunner, Result
 
-from outlive._define.registry import REGISTRY
+from outlive._features.runs.commands.run import arguments_of, id_of
+from outlive._kernel.define.registry import REGISTRY
 from outlive.cli import main
-from outlive.cli.run import arguments_of, id_of
 from tests.cli.conftest import Command, Ledger
 
 Give = Callable[..., Result]

@@ -13,10 +13,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 import outlive
-from outlive._journal.event import RunClaimed, RunFailed, StepFailed
-from outlive._model import Failure, Wait, WaitKind
-from outlive._runtime.clock import SystemClock
-from outlive._store.contract import Store
+from outlive._kernel.journal.event import RunClaimed, RunFailed, StepFailed
+from outlive._kernel.model import Failure, Wait, WaitKind
+from outlive._kernel.runtime.clock import SystemClock
+from outlive._kernel.store.contract import Store
 from outlive.cli import main
 from outlive.cli.paint import span
 from outlive.engine import Engine

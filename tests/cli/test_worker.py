@@ -11,7 +11,7 @@ import apsw
 import pytest
 
 import outlive
-from outlive._journal.event import RunReleased, StepSucceeded
+from outlive._kernel.journal.event import RunReleased, StepSucceeded
 from outlive.engine.url import shown
 from tests.cli import shop
 from tests.cli.conftest import Command, Ledger

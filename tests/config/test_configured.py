@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 import outlive
 from outlive._features.flows.outside import settings as flow_settings
-from outlive._model import Limits, Recovery
+from outlive._kernel.model import Limits, Recovery
 from outlive.cli import main
 from outlive.cli.serve import CONNECTION_LIMITS, REQUEST_LIMITS
 from outlive.config.setting import BY_NAME, SETTINGS

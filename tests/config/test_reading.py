@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from outlive._model import Recovery, Retry
-from outlive._model.retention import Keep
+from outlive._kernel.model import Recovery, Retry
+from outlive._kernel.model.retention import Keep
 from outlive.config.reading import read_settings
 from outlive.config.settings import Given, Settings
 from outlive.errors import ConfigurationError, InvalidSettingsError

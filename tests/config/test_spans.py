@@ -10,8 +10,8 @@ import pytest
 
 from outlive._features.flows.document.model import Span as DocumentSpan
 from outlive._features.flows.document.model import seconds_of as seconds_of_document
-from outlive._model import given
-from outlive._model.span import seconds_in
+from outlive._kernel.model import given
+from outlive._kernel.model.span import seconds_in
 from outlive.cli.edge import Mistake
 from outlive.cli.values import seconds_of as seconds_of_option
 from outlive.config.reading import read_settings

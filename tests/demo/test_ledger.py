@@ -6,7 +6,7 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from outlive._journal.event import (
+from outlive._kernel.journal.event import (
     AnyEvent,
     AttemptFailed,
     RunClaimed,
@@ -15,7 +15,7 @@ from outlive._journal.event import (
     SignalReceived,
     StepSucceeded,
 )
-from outlive._model import Failure, Payload
+from outlive._kernel.model import Failure, Payload
 from outlive.demo.ledger import Case, audit, take_overs
 from outlive.demo.orders import Order
 from outlive.demo.story import promised

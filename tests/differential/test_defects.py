@@ -8,10 +8,10 @@ from typing import Any, TypeVar
 import pytest
 from msgspec.structs import replace
 
-from outlive._journal.checkpoint import CheckpointRow
-from outlive._journal.codec import Row
-from outlive._model import Run, RunFilter
-from outlive._store.contract import (
+from outlive._kernel.journal.checkpoint import CheckpointRow
+from outlive._kernel.journal.codec import Row
+from outlive._kernel.model import Run, RunFilter
+from outlive._kernel.store.contract import (
     Action,
     Answer,
     CellChange,
@@ -24,8 +24,8 @@ from outlive._store.contract import (
     Refusal,
     Store,
 )
-from outlive._store.memory import MemoryStore, Tree
-from outlive._store.streams import Appended, StreamAppend, StreamLimits, StreamState
+from outlive._kernel.store.memory import MemoryStore, Tree
+from outlive._kernel.store.streams import Appended, StreamAppend, StreamLimits, StreamState
 from outlive.testing.clock import ManualClock
 from proof.differential import OPERATIONS_PER_EPISODE, OpenStore, find_difference, replay
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from outlive._model import RunStatus
-from outlive._store.contract import MessageKind
+from outlive._kernel.model import RunStatus
+from outlive._kernel.store.contract import MessageKind
 from outlive_conformance.servers.postgres import PostgresServer
 from proof.differential import OPERATIONS_PER_EPISODE, STORES, OpenStore, find_difference, replay
 from proof.differential.places import opener_on

@@ -151,7 +151,7 @@ def space_of(member: property) -> type | None:
     """The class of a namespace that is a property; None if the property is something else."""
     getter: Any = member.fget
     it = vars(import_module(getter.__module__)).get(source.returned_by(getter))
-    if not isinstance(it, type) or not it.__module__.startswith("outlive.client"):
+    if not isinstance(it, type) or not it.__module__.startswith(("outlive._kernel.client", "outlive._features")):
         return None
     return it if getter.__name__ not in NOT_NAMESPACES and list(members_of(it)) else None
 

@@ -18,8 +18,8 @@ from functools import cached_property
 from typing import Any
 
 import outlive
-from outlive._model import given
-from outlive._values import run as run_values
+from outlive._kernel.model import given
+from outlive._kernel.values import run as run_values
 from tests.docs import public, source, words
 from tests.docs.source import Said
 

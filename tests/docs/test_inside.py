@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from outlive._store.contract import Store
+from outlive._kernel.store.contract import Store
 from tests.docs.page import DOCS, ROOT, section_of
 
 INSIDE = DOCS / "internals"
@@ -33,7 +33,7 @@ def test_the_page_of_the_store_names_every_verb() -> None:
 
 def test_the_page_of_the_store_names_every_table_of_sqlite() -> None:
     """Each table that a migration creates has a row."""
-    migrations = ROOT / "src" / "outlive" / "_store" / "sqlite" / "migrations"
+    migrations = ROOT / "src" / "outlive" / "_kernel" / "store" / "sqlite" / "migrations"
     created = {
         name for path in migrations.glob("*.sql") for name in re.findall(r"CREATE TABLE (\w+)", path.read_text("utf-8"))
     }

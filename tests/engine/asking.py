@@ -10,8 +10,8 @@ from typing import Any
 import pydantic
 
 import outlive
-from outlive._values.approval import ApprovalRequest
-from outlive.client.handle import RunHandle
+from outlive._kernel.client.handle import RunHandle
+from outlive._kernel.values.approval import ApprovalRequest
 from outlive.errors import ApprovalExpiredError
 from tests.engine.support import hold, until
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import outlive
-from outlive._runtime.session import keeper
+from outlive._kernel.runtime.session import keeper
 from outlive.testing.fsck import check_store
 from tests.engine.support import Place, stage, until
 

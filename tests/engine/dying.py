@@ -10,8 +10,8 @@ from functools import partial
 from typing import Any, NoReturn
 
 import outlive
-from outlive._journal.codec import Row
-from outlive._store.contract import Change, Outcome, Store, Transaction
+from outlive._kernel.journal.codec import Row
+from outlive._kernel.store.contract import Change, Outcome, Store, Transaction
 from tests.engine.inside import crash
 from tests.engine.support import Place, in_time
 

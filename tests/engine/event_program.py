@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from outlive._store.contract import Change, Store
+from outlive._kernel.store.contract import Change, Store
 from tests.engine.support import Place
 from tests.engine.test_events import Parcel
 

@@ -9,8 +9,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any
 
-from outlive._journal.codec import Row
-from outlive._store.contract import Beat, Change, Store, Transaction
+from outlive._kernel.journal.codec import Row
+from outlive._kernel.store.contract import Beat, Change, Store, Transaction
 from outlive.errors import CommitUnknownError, StoreUnavailableError
 
 

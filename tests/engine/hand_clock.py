@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 
-from outlive._runtime.clock import SystemClock
+from outlive._kernel.runtime.clock import SystemClock
 
 
 class HandClock(SystemClock):

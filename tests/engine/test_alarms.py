@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from outlive._runtime.clock import MICROSECONDS, SystemClock
-from outlive._runtime.tree.alarms import LOOK_AGAIN_SECONDS, Alarms
+from outlive._kernel.runtime.clock import MICROSECONDS, SystemClock
+from outlive._kernel.runtime.tree.alarms import LOOK_AGAIN_SECONDS, Alarms
 
 
 class OneAlarm:

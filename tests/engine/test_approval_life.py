@@ -8,8 +8,8 @@ import pydantic
 import pytest
 
 import outlive
-from outlive._journal.event import ApprovalClosed, ApprovalDecided, ApprovalRequested
-from outlive.client.handle import RunHandle
+from outlive._kernel.client.handle import RunHandle
+from outlive._kernel.journal.event import ApprovalClosed, ApprovalDecided, ApprovalRequested
 from outlive.errors.run import ApprovalClosedError, ApprovalNotFoundError
 from outlive.types import Approval
 from tests.engine.asking import (

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive._journal.event import ApprovalDecided, ApprovalRequested
+from outlive._kernel.journal.event import ApprovalDecided, ApprovalRequested
 from outlive.errors import ConfigurationError, EngineClosedError, RunNotFoundError
 from outlive.errors.program import NotInRunError
 from outlive.errors.run import ApprovalClosedError, ApprovalFormError, ApprovalNotFoundError

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive._journal.event import AskAnswered, AskReceived
+from outlive._kernel.journal.event import AskAnswered, AskReceived
 from outlive.errors import AskFailedError, EngineClosedError
 from outlive.errors.run import AskRefusedError
 from outlive.testing import TestEngine, crash_everywhere

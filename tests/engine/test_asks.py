@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive._journal.event import AskAnswered, AskReceived, RunCreated
-from outlive._journal.redaction import HIDDEN
-from outlive._model import Run, RunStatus
-from outlive._store.contract import Answer, Refusal
-from outlive.client.answers import AnswerWaiters
-from outlive.client.followers import Followers
+from outlive._kernel.client.answers import AnswerWaiters
+from outlive._kernel.client.followers import Followers
+from outlive._kernel.journal.event import AskAnswered, AskReceived, RunCreated
+from outlive._kernel.journal.redaction import HIDDEN
+from outlive._kernel.model import Run, RunStatus
+from outlive._kernel.store.contract import Answer, Refusal
 from outlive.codecs import Encryption
 from outlive.errors import (
     ArgumentTypeError,

@@ -8,7 +8,7 @@ import enum
 import pytest
 
 import outlive
-from outlive.client.bulk import AT_ONCE
+from outlive._kernel.client.bulk import AT_ONCE
 from outlive.errors import CommitUnknownError, StoreUnavailableError
 from tests.engine.faults import FaultyStore, faulty
 from tests.engine.support import Place, in_time, until

@@ -11,10 +11,10 @@ import pytest
 from click.testing import CliRunner
 
 import outlive
-from outlive._store.contract import Action
-from outlive._store.postgres import PostgresStore
-from outlive._store.sqlite import backup as sqlite_backup
-from outlive._store.sqlite.migrate import migrations
+from outlive._kernel.store.contract import Action
+from outlive._kernel.store.postgres import PostgresStore
+from outlive._kernel.store.sqlite import backup as sqlite_backup
+from outlive._kernel.store.sqlite.migrate import migrations
 from outlive.cli import main
 from outlive.engine.backup import back_up
 from outlive.errors import ConfigurationError, OutliveError
@@ -102,7 +102,7 @@ async def test_a_copy_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pyt
         return ["the page is blue"]
 
     with monkeypatch.context() as patch:
-        patch.setattr("outlive._store.sqlite.examine.SqliteExaminer.check_database", damaged)
+        patch.setattr("outlive._kernel.store.sqlite.examine.SqliteExaminer.check_database", damaged)
         with pytest.raises(OutliveError, match="the page is blue"):
             await back_up(store, target, check=True, said=quiet)
     (tmp_path / "other.db").write_text("no database")
@@ -125,7 +125,9 @@ async def test_a_store_of_an_earlier_release_is_copied_as_it_is(
     lines: list[str] = []
     async with outlive.Engine(store, worker=False):
         pass
-    monkeypatch.setattr("outlive._store.sqlite.migrate.migrations", lambda: [*migrations(), tmp_path / "9999_next.sql"])
+    monkeypatch.setattr(
+        "outlive._kernel.store.sqlite.migrate.migrations", lambda: [*migrations(), tmp_path / "9999_next.sql"]
+    )
 
     made = await back_up(store, tmp_path / "copy.db", check=True, said=lines.append)
 

@@ -14,7 +14,7 @@ import psycopg
 import pytest
 
 import outlive
-from outlive._store.sqlite import SqliteStore
+from outlive._kernel.store.sqlite import SqliteStore
 from outlive.errors import StoreUnavailableError
 from outlive.errors.store import CorruptJournalError, NotADatabaseError, StoreUrlError
 from tests.engine.inside import committer_of, journal_of, store_of

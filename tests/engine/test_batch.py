@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive._define.registry import Registry
-from outlive._journal.event import DetachedCancelled, DetachedStarted
-from outlive._store.contract import PAGE_SIZE_MAX
-from outlive.client.batch import CHUNK_ITEMS_MAX
-from outlive.client.batches import CHUNK_BYTES_MAX
+from outlive._features.batches.batch import CHUNK_ITEMS_MAX
+from outlive._features.batches.starting import CHUNK_BYTES_MAX
+from outlive._kernel.define.registry import Registry
+from outlive._kernel.journal.event import DetachedCancelled, DetachedStarted
+from outlive._kernel.store.contract import PAGE_SIZE_MAX
 from outlive.errors import (
     ConfigurationError,
     DefinitionError,

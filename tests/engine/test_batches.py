@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from outlive._runtime.commit import retry as patience
-from outlive._runtime.commit.committer import BATCH_MIN, Committer, Within
-from outlive._store.contract import Change, Outcome
-from outlive._store.memory import MemoryStore
+from outlive._kernel.runtime.commit import retry as patience
+from outlive._kernel.runtime.commit.committer import BATCH_MIN, Committer, Within
+from outlive._kernel.store.contract import Change, Outcome
+from outlive._kernel.store.memory import MemoryStore
 from outlive.errors import CommitUnknownError, StoreError, StoreUnavailableError
 from outlive.telemetry import Counters
 from outlive.testing.clock import ManualClock

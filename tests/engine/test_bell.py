@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from outlive.client.followers import Bell
+from outlive._kernel.client.followers import Bell
 
 TURNS = 50
 

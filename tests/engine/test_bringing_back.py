@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 import outlive
-from outlive._journal.event import RunRetried, StepSucceeded
+from outlive._kernel.journal.event import RunRetried, StepSucceeded
 from outlive.errors import RunCancelledError, RunFailedError, RunFinishedError, RunNotFoundError, RunTimedOutError
 from outlive.errors.run import RunNotRetriableError
 from outlive.testing import TestEngine, crash_everywhere, replay

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 import outlive
-from outlive.client.bulk import AT_ONCE, side_by_side
+from outlive._kernel.client.bulk import AT_ONCE, side_by_side
 from outlive.errors import InvalidArgumentError, RunFailedError
 from outlive.testing import TestEngine
 

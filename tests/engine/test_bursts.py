@@ -9,7 +9,7 @@ import pytest
 
 import outlive
 from outlive import Queue
-from outlive._model.burst import Burst, bursts_cell, bursts_data
+from outlive._kernel.model.burst import Burst, bursts_cell, bursts_data
 from outlive.errors import ArgumentTypeError, InvalidArgumentError
 from outlive.events import RunCreated
 from outlive.limits import Debounce, Throttle

@@ -11,8 +11,8 @@ import pydantic
 import pytest
 
 import outlive
-from outlive._define.registry import REGISTRY, Registry
-from outlive.client.definitions import WORKFLOWS_CELL, Describer
+from outlive._kernel.client.definitions import WORKFLOWS_CELL, Describer
+from outlive._kernel.define.registry import REGISTRY, Registry
 from outlive.errors import InvalidArgumentError, StoreUnavailableError
 from outlive.errors.program import UnknownWorkflowError
 from tests.engine.inside import store_of
@@ -189,7 +189,7 @@ async def test_a_worker_describes_its_workflows_in_a_moment(
         describer = Describer(store, registry_of(named_order))
         with monkeypatch.context() as patched:
             patched.setattr(store, "change_cell", away, raising=False)
-            patched.setattr("outlive.client.definitions.AGAIN_SECONDS", 0)
+            patched.setattr("outlive._kernel.client.definitions.AGAIN_SECONDS", 0)
             describer.start(0)
 
             async def has_tried() -> bool:

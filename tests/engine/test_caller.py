@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from outlive._model import Limits
-from outlive._replay.command import StepOptions
-from outlive._runtime import lease_deadline
-from outlive._runtime.lease_deadline import LeaseDeadline
-from outlive._runtime.steps.caller import StepCaller
+from outlive._kernel.model import Limits
+from outlive._kernel.replay.command import StepOptions
+from outlive._kernel.runtime import lease_deadline
+from outlive._kernel.runtime.lease_deadline import LeaseDeadline
+from outlive._kernel.runtime.steps.caller import StepCaller
 from outlive.errors import StepTimeoutError
 from tests.engine.hand_clock import HandClock
 from tests.engine.support import in_time

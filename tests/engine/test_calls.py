@@ -19,8 +19,8 @@ import pytest
 
 import outlive
 from outlive import Engine
-from outlive._model import Run
-from outlive.client.starting import STARTS_PER_TURN_MAX
+from outlive._kernel.client.starting import STARTS_PER_TURN_MAX
+from outlive._kernel.model import Run
 from outlive.errors import StoreError
 from outlive.types import WorkerOptions
 from tests.engine.inside import store_of

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive._journal.event import CancelRequested, StepSucceeded
+from outlive._kernel.journal.event import CancelRequested, StepSucceeded
 from outlive.errors import RunFinishedError
 from outlive.testing import replay
 from tests.engine.inside import crash

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive._journal.event import CancelRequested, RunSucceeded
-from outlive._values.run import ENDED
-from outlive.client.handle import RunHandle
+from outlive._kernel.client.handle import RunHandle
+from outlive._kernel.journal.event import CancelRequested, RunSucceeded
+from outlive._kernel.values.run import ENDED
 from outlive.errors import RunFailedError
 from outlive.testing import crash_everywhere
 from outlive.types import WorkerOptions

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from outlive.client.cell_reader import CellReader
+from outlive._kernel.client.cell_reader import CellReader
 from outlive.errors import StoreUnavailableError
 
 

@@ -10,20 +10,20 @@ from typing import Any
 
 import pytest
 
-from outlive._define.live_resources import LiveResources
-from outlive._define.registry import Registry
-from outlive._journal.codec import Row
-from outlive._journal.event import RunClaimed
-from outlive._journal.packing import Packer
-from outlive._model import Limits
-from outlive._model.recovery import Recovery
-from outlive._runtime.clock import MICROSECONDS, SystemClock
-from outlive._runtime.environment import Environment
-from outlive._runtime.session import requests as claim_requests
-from outlive._runtime.session.claimer import DOUBT_LOOK_SECONDS, DOUBT_SECONDS, RECONCILE_SECONDS, Claimer
-from outlive._runtime.session.requests import ClaimRequests
-from outlive._store.contract import Change, Claims, Outcome
-from outlive._store.memory import MemoryStore
+from outlive._kernel.define.live_resources import LiveResources
+from outlive._kernel.define.registry import Registry
+from outlive._kernel.journal.codec import Row
+from outlive._kernel.journal.event import RunClaimed
+from outlive._kernel.journal.packing import Packer
+from outlive._kernel.model import Limits
+from outlive._kernel.model.recovery import Recovery
+from outlive._kernel.runtime.clock import MICROSECONDS, SystemClock
+from outlive._kernel.runtime.environment import Environment
+from outlive._kernel.runtime.session import requests as claim_requests
+from outlive._kernel.runtime.session.claimer import DOUBT_LOOK_SECONDS, DOUBT_SECONDS, RECONCILE_SECONDS, Claimer
+from outlive._kernel.runtime.session.requests import ClaimRequests
+from outlive._kernel.store.contract import Change, Claims, Outcome
+from outlive._kernel.store.memory import MemoryStore
 from outlive.errors import CommitUnknownError, StoreUnavailableError
 from outlive.errors.store import StoreMovedError
 from outlive.telemetry import Counters

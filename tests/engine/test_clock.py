@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive._model import WaitKind
+from outlive._kernel.model import WaitKind
 from outlive.errors import InvalidArgumentError, RunFailedError, RunTimedOutError
 from outlive.errors.run import NotBegunError
 from tests.engine.inside import crash, row_of

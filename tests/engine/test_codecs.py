@@ -12,10 +12,10 @@ import msgspec
 import pytest
 
 import outlive
-from outlive._journal.codec import salt_of, seal
-from outlive._journal.event import AnyEvent, SignalReceived, StepProgressed, StepSucceeded
-from outlive._model import Payload
-from outlive._values.event import Event
+from outlive._kernel.journal.codec import salt_of, seal
+from outlive._kernel.journal.event import AnyEvent, SignalReceived, StepProgressed, StepSucceeded
+from outlive._kernel.model import Payload
+from outlive._kernel.values.event import Event
 from outlive.codecs import Compression, Encryption
 from outlive.errors import UnreadableError
 from outlive.testing import TestEngine

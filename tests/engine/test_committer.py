@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive._journal.event import SignalReceived, StepSucceeded
-from outlive._store.contract import Change, Store
+from outlive._kernel.journal.event import SignalReceived, StepSucceeded
+from outlive._kernel.store.contract import Change, Store
 from outlive.errors import CommitUnknownError, EngineClosedError, StoreError, StoreUnavailableError
 from tests.engine.faults import FaultyStore, faulty, unavailable, unknown
 from tests.engine.inside import crash

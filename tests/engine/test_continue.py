@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive._journal.event import RunContinued, RunCreated, SignalReceived, StepSucceeded
+from outlive._kernel.journal.event import RunContinued, RunCreated, SignalReceived, StepSucceeded
 from outlive.errors import ConfigurationError, RunCancelledError, RunFailedError, RunFinishedError, RunTimedOutError
 from outlive.errors.program import NotInRunError
 from outlive.errors.run import RunContinuedError

@@ -11,12 +11,12 @@ import psycopg
 import pytest
 
 import outlive
-from outlive._journal.event import ApprovalDecided, MessageSetAside
-from outlive._model import RunFilter, RunStatus
-from outlive._model.queue import QueueLimits, QueueRecord, queue_cell, queue_data
-from outlive._model.run import STORED
-from outlive._store.contract import Store, WorkerInfo
-from outlive.client.fsck import Checker
+from outlive._features.fsck.checker import Checker
+from outlive._kernel.journal.event import ApprovalDecided, MessageSetAside
+from outlive._kernel.model import RunFilter, RunStatus
+from outlive._kernel.model.queue import QueueLimits, QueueRecord, queue_cell, queue_data
+from outlive._kernel.model.run import STORED
+from outlive._kernel.store.contract import Store, WorkerInfo
 from outlive.errors import RunCancelledError
 from outlive.errors.run import AskTimeoutError, RunDamagedError
 from outlive_conformance.suite.builders import begin, claim, follow, hire

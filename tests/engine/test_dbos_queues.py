@@ -17,7 +17,7 @@ import pytest
 
 import outlive
 from outlive import Queue
-from outlive.client.handle import RunHandle
+from outlive._kernel.client.handle import RunHandle
 from outlive.errors import RunCancelledError, RunExistsError, RunTimedOutError
 from outlive.limits import Debounce, FixedWindow, Limits
 from outlive.testing import Survivor, TestEngine, crash_everywhere

@@ -13,7 +13,7 @@ import pytest
 
 import outlive
 from outlive import Retry
-from outlive._model import RunStatus
+from outlive._kernel.model import RunStatus
 from outlive.errors import InvalidArgumentError, OutliveError
 from outlive.errors.run import InvalidRunIdError
 from outlive.limits import Breaker, FixedWindow, Limits, RateLimit, TokenBucket, Tolerance

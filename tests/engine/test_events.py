@@ -16,8 +16,8 @@ import pydantic
 import pytest
 
 import outlive
-from outlive._journal.event import StepSucceeded
-from outlive._model.trigger import HOPS_MAX, EventTrigger, Sent, TriggerSet
+from outlive._kernel.journal.event import StepSucceeded
+from outlive._kernel.model.trigger import HOPS_MAX, EventTrigger, Sent, TriggerSet
 from outlive.errors import ArgumentTypeError, InvalidArgumentError
 from tests.engine.dying import deaths
 from tests.engine.support import Place, events_of, in_time, note, registry_of, stage, until

@@ -9,12 +9,12 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
 import outlive
-from outlive._model.promise import promise_id
-from outlive._store.contract import Store
-from outlive.client.batch import StoredBatch
-from outlive.client.bulk_operations import BulkOperation
-from outlive.client.handle import StoredRun
-from outlive.client.secret_token import new_token
+from outlive._features.batches.batch import StoredBatch
+from outlive._features.bulk.verbs import BulkOperation
+from outlive._kernel.client.handle import StoredRun
+from outlive._kernel.client.secret_token import new_token
+from outlive._kernel.model.promise import promise_id
+from outlive._kernel.store.contract import Store
 from outlive.errors import StoreUnavailableError
 from tests.engine.inside import verbs_inside
 from tests.engine.support import PATIENCE_SECONDS, Place

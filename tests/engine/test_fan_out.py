@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive._runtime.tree import live
-from outlive.client.fsck import check_store
+from outlive._features.fsck.checker import check_store
+from outlive._kernel.runtime.tree import live
 from outlive.testing import crash_everywhere
 from tests.engine.inside import store_of, trees_of
 from tests.engine.support import Place, hold, in_time, note, reaches, stage, until

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive._journal.event import RunTagged
-from outlive._values.count import Count
-from outlive.client.finding import Order, Page
-from outlive.client.fsck import check_store
+from outlive._features.fsck.checker import check_store
+from outlive._kernel.client.finding import Order, Page
+from outlive._kernel.journal.event import RunTagged
+from outlive._kernel.values.count import Count
 from outlive.testing import TestEngine, crash_everywhere
 from outlive.testing.crash.everywhere import POINTS_MAX
 from tests.engine.inside import journal_of, store_of
@@ -151,7 +151,7 @@ def test_sync_code_gets_pages_and_counts() -> None:
 async def test_many_ids_that_begin_alike_are_in_order_of_creation(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs found by a prefix come newest first, even when they are more than the store sorts."""
     for room in ("sqlite", "postgres"):
-        monkeypatch.setattr(f"outlive._store.{room}.read.SIZE_MAX", 3)
+        monkeypatch.setattr(f"outlive._kernel.store.{room}.read.SIZE_MAX", 3)
     for number in (9, 1, 5, 2, 7):
         await (await engine.start(order_to_find, "done", id=f"many-{number}")).result()
     await (await engine.start(order_to_find, "done", id="few-1")).result()

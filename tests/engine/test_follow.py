@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive._model import Run
-from outlive._store.contract import Store
-from outlive.client.following import JournalEntry
-from outlive.client.shown import EVENTS_AT_ONCE
+from outlive._kernel.client.following import JournalEntry
+from outlive._kernel.client.shown import EVENTS_AT_ONCE
+from outlive._kernel.model import Run
+from outlive._kernel.store.contract import Store
 from outlive.errors import RunNotFoundError, RunParkedError
 from outlive.testing import TestEngine
 from tests.engine.inside import wrap_inner
@@ -206,7 +206,7 @@ async def test_follower_reads_no_event_again_because_people_look_at_other_runs(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """It keeps what it knows for as long as it follows, however little is kept of other journals."""
-    monkeypatch.setattr("outlive.client.shown.KNOWN_MAX", 1)
+    monkeypatch.setattr("outlive._kernel.client.shown.KNOWN_MAX", 1)
     engine = TestEngine(redact=["password"])
     store = wrap_inner(engine, ReadRows)
     async with engine:
@@ -228,7 +228,7 @@ async def test_follower_reads_no_event_again_because_people_look_at_other_runs(
 
 async def test_secret_texts_are_kept_up_to_a_size(monkeypatch: pytest.MonkeyPatch) -> None:
     """Then the engine reads the journals again that people looked at the longest time ago."""
-    monkeypatch.setattr("outlive.client.shown.KNOWN_CHARACTERS_MAX", 10)
+    monkeypatch.setattr("outlive._kernel.client.shown.KNOWN_CHARACTERS_MAX", 10)
     engine = TestEngine(redact=["password"])
     store = wrap_inner(engine, ReadRows)
     async with engine:

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive._journal.event import AskReceived, RunClaimed, RunForked, StepSucceeded
-from outlive.client import retrying
+from outlive._kernel.client import retrying
+from outlive._kernel.journal.event import AskReceived, RunClaimed, RunForked, StepSucceeded
 from outlive.codecs import Encryption
 from outlive.errors import RunExistsError, RunFailedError, UnserialisableError, WrongArgumentsError
 from outlive.errors.run import AskNotFoundError, RunNotForkableError

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive.client.handle import RunHandle
+from outlive._kernel.client.handle import RunHandle
 from outlive.errors import RunNotFoundError
 from tests.engine.support import Place, in_time, stage, turns_of_the_loop, until, waits
 from tests.engine.test_damaged_rows import change

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive._journal.event import RunCreated, RunSucceeded, StepSucceeded
-from outlive.client.handle import RunHandle
+from outlive._kernel.client.handle import RunHandle
+from outlive._kernel.journal.event import RunCreated, RunSucceeded, StepSucceeded
 from outlive.errors import ResultTimeoutError, RunNotFoundError
 from outlive.errors.run import RunNotParkedError
 from tests.engine.inside import journal_of

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 import outlive
-from outlive._journal.event import RunCreated
+from outlive._kernel.journal.event import RunCreated
 from outlive.errors import ArgumentTypeError, InvalidArgumentError
 from outlive.testing import TestEngine
 from tests.engine.inside import journal_of

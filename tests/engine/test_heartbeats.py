@@ -12,8 +12,8 @@ import pytest
 
 import outlive
 from outlive import Retry
-from outlive._journal.event import AttemptFailed
-from outlive._runtime.steps.process_child import Beat, Job, JobStep, Progressed
+from outlive._kernel.journal.event import AttemptFailed
+from outlive._kernel.runtime.steps.process_child import Beat, Job, JobStep, Progressed
 from outlive.errors import DefinitionError
 from outlive.errors.step import HeartbeatTimeoutError
 from outlive.limits import Limits

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive._store.contract import Action, Store
-from outlive.client import tree_file
-from outlive.client.moving import move_store
+from outlive._features.moving import tree_file
+from outlive._features.moving.moving import move_store
+from outlive._kernel.store.contract import Action, Store
 from outlive.errors import OutliveError, RunExistsError
 from outlive.errors.store import HistoryFormatError
 from outlive.testing.fsck import check_store

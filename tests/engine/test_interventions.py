@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive._define.intervention import Intervention, intervention_spec
-from outlive._define.registry import Registry
-from outlive._define.workflow import Workflow
-from outlive._journal.event import RunRetried
-from outlive._store.contract import WorkerInfo
-from outlive.client import interventions
-from outlive.client.definitions import Describer
+from outlive._kernel.client import interventions
+from outlive._kernel.client.definitions import Describer
+from outlive._kernel.define.intervention import Intervention, intervention_spec
+from outlive._kernel.define.registry import Registry
+from outlive._kernel.define.workflow import Workflow
+from outlive._kernel.journal.event import RunRetried
+from outlive._kernel.store.contract import WorkerInfo
 from outlive.errors import InvalidArgumentError, RunExistsError, RunFailedError, UnserialisableError
 from outlive.errors.run import RunNotForkableError, RunNotRetriableError
 from outlive.testing import TestEngine, crash_everywhere

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from outlive._runtime.lease_deadline import LeaseDeadline
-from outlive._runtime.session.keeper import LeaseKeeper
+from outlive._kernel.runtime.lease_deadline import LeaseDeadline
+from outlive._kernel.runtime.session.keeper import LeaseKeeper
 from outlive.errors import StoreUnavailableError
 from outlive.telemetry import Counters
 from tests.engine.hand_clock import HandClock

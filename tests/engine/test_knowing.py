@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive._define.in_run import RunContext
+from outlive._kernel.define.in_run import RunContext
 from outlive.errors.program import NotInRunError
 from outlive.testing import TestEngine
 from tests.engine.inside import crash

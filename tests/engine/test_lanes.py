@@ -11,9 +11,9 @@ from contextlib import suppress
 import pytest
 
 import outlive
-from outlive._runtime.clock import SystemClock
-from outlive._runtime.steps.context import in_context
-from outlive._runtime.steps.threads import ThreadLane
+from outlive._kernel.runtime.clock import SystemClock
+from outlive._kernel.runtime.steps.context import in_context
+from outlive._kernel.runtime.steps.threads import ThreadLane
 from tests.engine.support import in_time
 
 PLACE = contextvars.ContextVar("PLACE", default="outside")

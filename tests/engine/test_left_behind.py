@@ -13,10 +13,10 @@ import pytest
 
 import outlive
 from outlive import Retry
-from outlive._runtime.gate.ticket import Ticket
-from outlive._runtime.session import sessions as stations
-from outlive._runtime.tree.attempt import Attempt
-from outlive._runtime.tree.live import LiveTree
+from outlive._kernel.runtime.gate.ticket import Ticket
+from outlive._kernel.runtime.session import sessions as stations
+from outlive._kernel.runtime.tree.attempt import Attempt
+from outlive._kernel.runtime.tree.live import LiveTree
 from outlive.limits import Limits, RateLimit, TokenBucket
 from tests.engine.faults import FaultyStore, faulty, unavailable
 from tests.engine.inside import committer_of, keeper_of, sessions_of, worker_of

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive._journal.event import RunClaimed, RunReleased
+from outlive._kernel.journal.event import RunClaimed, RunReleased
 from outlive.errors import ConfigurationError, EngineClosedError
 from outlive.errors.store import NotADatabaseError
 from tests.engine.faults import FaultyStore, faulty

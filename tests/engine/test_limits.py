@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive._journal.event import StepSucceeded
-from outlive._model import RunStatus
+from outlive._kernel.journal.event import StepSucceeded
+from outlive._kernel.model import RunStatus
 from outlive.errors import ConfigurationError, PayloadTooLargeError
 from outlive.limits import Limits
 from tests.engine.inside import crash, journal_of

@@ -10,7 +10,7 @@ import re
 import pytest
 
 import outlive
-from outlive._runtime.session.claimer import reclaiming
+from outlive._kernel.runtime.session.claimer import reclaiming
 from outlive.engine.url import shown
 from outlive.testing import TestEngine
 from tests.engine.faults import FaultyStore, unavailable

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 import outlive
-from outlive._journal.event import RunCreated, StepSucceeded
+from outlive._kernel.journal.event import RunCreated, StepSucceeded
 from outlive.errors import ConfigurationError, RunFailedError, ToleranceExceededError
 from outlive.limits import Tolerance
 from tests.engine.inside import crash

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from msgspec.structs import fields, replace
 
-from outlive._model.payload import Blob
-from outlive._runtime.commit.committer import merged
-from outlive._store.contract import Change, Forgotten
-from outlive._store.streams import StreamLines
+from outlive._kernel.model.payload import Blob
+from outlive._kernel.runtime.commit.committer import merged
+from outlive._kernel.store.contract import Change, Forgotten
+from outlive._kernel.store.streams import StreamLines
 
 
 def change(journal: int, after: int, *, rows: int = 1) -> Change:

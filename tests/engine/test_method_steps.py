@@ -9,7 +9,7 @@ import pytest
 
 import outlive
 from outlive import Retry
-from outlive._journal.event import StepSucceeded
+from outlive._kernel.journal.event import StepSucceeded
 from outlive.errors import DefinitionError, InvalidArgumentError, RunFailedError, WrongArgumentsError
 from outlive.testing import TestEngine, crash_everywhere
 from tests.engine.support import events_of, stage

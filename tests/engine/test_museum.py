@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive._journal.event import StepFailed, StepSucceeded
+from outlive._kernel.journal.event import StepFailed, StepSucceeded
 from outlive.errors import RunExistsError
 from tests.engine.faults import FaultyStore, faulty, unavailable
 from tests.engine.inside import journal_of

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from outlive._runtime.clock import SystemClock
-from outlive._runtime.tree import observer_calls as queueing
-from outlive._runtime.tree.observer_calls import HookCall, ObserverCalls
+from outlive._kernel.runtime.clock import SystemClock
+from outlive._kernel.runtime.tree import observer_calls as queueing
+from outlive._kernel.runtime.tree.observer_calls import HookCall, ObserverCalls
 from outlive.telemetry import Counters
 from tests.engine.support import in_time, turns_of_the_loop, until
 from tests.interrupts import keyboard, press_ctrl_c

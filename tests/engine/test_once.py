@@ -9,7 +9,7 @@ import pytest
 
 import outlive
 from outlive import Retry
-from outlive._journal.event import AttemptFailed, StepFailed, StepIntended, StepSucceeded
+from outlive._kernel.journal.event import AttemptFailed, StepFailed, StepIntended, StepSucceeded
 from outlive.errors import DefinitionError
 from outlive.limits import Limits
 from tests.engine.dying import deaths

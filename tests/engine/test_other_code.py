@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive._define.registry import Registry
-from outlive._journal.arguments import Signature
-from outlive._replay.command import WorkflowSpec
-from outlive._runtime.tree import replay_notes
+from outlive._kernel.define.registry import Registry
+from outlive._kernel.journal.arguments import Signature
+from outlive._kernel.replay.command import WorkflowSpec
+from outlive._kernel.runtime.tree import replay_notes
 from tests.engine.inside import crash, journal_of, ring
 from tests.engine.support import DAY, Place, hold, in_time, note, parks, registry_of, stage, until, waits
 

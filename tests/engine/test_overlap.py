@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from outlive._runtime.commit.committer import BATCH_MIN, Committer
-from outlive._store.contract import Change, Outcome
-from outlive._store.memory import MemoryStore
+from outlive._kernel.runtime.commit.committer import BATCH_MIN, Committer
+from outlive._kernel.store.contract import Change, Outcome
+from outlive._kernel.store.memory import MemoryStore
 from outlive.telemetry import Counters
 from outlive.testing.clock import ManualClock
 from outlive_conformance.suite.builders import begin, stepped

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from outlive._model import Limits, Recovery
-from outlive._runtime.clock import SystemClock
-from outlive._runtime.session.pace import OrphanPace
+from outlive._kernel.model import Limits, Recovery
+from outlive._kernel.runtime.clock import SystemClock
+from outlive._kernel.runtime.session.pace import OrphanPace
 
 
 class StandingClock(SystemClock):

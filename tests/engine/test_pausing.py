@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive._journal.event import RunParked, RunReleased
-from outlive.client.pausing import Pauser
+from outlive._kernel.client.pausing import Pauser
+from outlive._kernel.journal.event import RunParked, RunReleased
 from outlive.codecs import Encryption
 from outlive.errors import InvalidArgumentError, ResultTimeoutError, RunCancelledError, RunFinishedError, RunParkedError
 from outlive.errors.run import RunNotParkedError

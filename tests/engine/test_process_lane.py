@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive._runtime.clock import SystemClock
-from outlive._runtime.steps import processes
-from outlive._runtime.steps.process_child import Ready, Returned, encode
-from outlive._runtime.steps.processes import ProcessLane
+from outlive._kernel.runtime.clock import SystemClock
+from outlive._kernel.runtime.steps import processes
+from outlive._kernel.runtime.steps.process_child import Ready, Returned, encode
+from outlive._kernel.runtime.steps.processes import ProcessLane
 from outlive.errors.step import ProcessDiedError
 from outlive.telemetry import Counters
 from outlive.types import WorkerOptions

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 import outlive
-from outlive._journal.event import AttemptFailed, StepProgressed
-from outlive._runtime.tree import emitter
+from outlive._kernel.journal.event import AttemptFailed, StepProgressed
+from outlive._kernel.runtime.tree import emitter
 from outlive.errors import DefinitionError
 from outlive.limits import Limits
 from tests.engine.inside import fence

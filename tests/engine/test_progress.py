@@ -9,8 +9,8 @@ import pytest
 
 import outlive
 from outlive import Retry
-from outlive._journal.event import StepProgressed, StepSucceeded
-from outlive.client.handle import RunHandle
+from outlive._kernel.client.handle import RunHandle
+from outlive._kernel.journal.event import StepProgressed, StepSucceeded
 from outlive.errors import PayloadTooLargeError, UnserialisableError
 from outlive.limits import Limits
 from tests.engine.inside import crash, journal_of

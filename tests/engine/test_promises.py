@@ -11,7 +11,7 @@ import pydantic
 import pytest
 
 import outlive
-from outlive._journal.event import PromiseMade, SignalReceived
+from outlive._kernel.journal.event import PromiseMade, SignalReceived
 from outlive.errors import ArgumentTypeError, ConfigurationError, RunFinishedError, RunNotFoundError
 from outlive.errors.program import NotInRunError
 from outlive.errors.run import PromiseNotFoundError, PromiseTypeError

@@ -34,10 +34,10 @@ from langchain_core.messages import (
 from pydantic_ai.messages import BinaryContent, ModelMessage, ModelRequest, ModelResponse, TextPart, UserPromptPart
 
 import outlive
-from outlive._journal.described import schemas_of
-from outlive._journal.readable import public_json
-from outlive._journal.tagged import READERS
-from outlive._journal.value import TAGGED, codec_for
+from outlive._kernel.journal.described import schemas_of
+from outlive._kernel.journal.readable import public_json
+from outlive._kernel.journal.tagged import READERS
+from outlive._kernel.journal.value import TAGGED, codec_for
 from outlive.cli import main
 from outlive.codecs import register
 from outlive.errors import UnserialisableError

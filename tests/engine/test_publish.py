@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive._journal.event import RunPublished
+from outlive._kernel.journal.event import RunPublished
 from outlive.errors import PayloadTooLargeError, RunFailedError
 from outlive.errors.program import NotInRunError
 from outlive.limits import Limits

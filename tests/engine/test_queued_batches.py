@@ -12,11 +12,11 @@ import pytest
 
 import outlive
 from outlive import Queue
-from outlive._define.batch import BATCH, TURN_SECONDS, Plan
-from outlive._model import Payload
-from outlive._store.contract import Outcome
-from outlive.client.batches import AHEAD_BYTES_MAX, counted, giving_way
-from outlive.client.birth import birth, created
+from outlive._features.batches.starting import AHEAD_BYTES_MAX, counted, giving_way
+from outlive._features.batches.workflows import BATCH, TURN_SECONDS, Plan
+from outlive._kernel.client.birth import birth, created
+from outlive._kernel.model import Payload
+from outlive._kernel.store.contract import Outcome
 from outlive.errors import InvalidArgumentError
 from outlive.testing import TestEngine
 from tests.engine.dying import die_at_each_commit
@@ -269,7 +269,7 @@ async def test_worker_that_dies_at_any_commit_loses_and_doubles_no_item(
     place: Place, monkeypatch: pytest.MonkeyPatch, turn_seconds: float
 ) -> None:
     """Nor a slot: the last worker takes from the queue only, and finishes."""
-    monkeypatch.setattr("outlive._define.batch.TURN_SECONDS", turn_seconds)
+    monkeypatch.setattr("outlive._features.batches.workflows.TURN_SECONDS", turn_seconds)
     async with place.engine(worker=False) as client:
         batch = await client.start_batch(queued_item, range(8), queue=trio, concurrency=1, id="b")
         async for _ in die_at_each_commit(place, "b"):

@@ -103,7 +103,7 @@ async def test_a_worker_compares_itself_with_the_store_without_a_request(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A worker that has lost a run from memory finds that out by itself and claims the run again."""
-    monkeypatch.setattr("outlive._runtime.session.claimer.RECONCILE_SECONDS", 0.0)
+    monkeypatch.setattr("outlive._kernel.runtime.session.claimer.RECONCILE_SECONDS", 0.0)
     async with place.engine() as engine:
         await begun(engine, "lost", id="run-1")
         run = await row_of(engine, "run-1")

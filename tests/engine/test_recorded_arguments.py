@@ -12,10 +12,10 @@ import pytest
 
 import outlive
 from outlive import Retry
-from outlive._journal import event as journal
-from outlive._journal.recorded import READ_BYTES_MAX, RECORDED_BYTES_MAX, recorded
-from outlive._journal.redaction import Redaction
-from outlive.cli.runs_show import event_line
+from outlive._features.runs.commands.show import event_line
+from outlive._kernel.journal import event as journal
+from outlive._kernel.journal.recorded import READ_BYTES_MAX, RECORDED_BYTES_MAX, recorded
+from outlive._kernel.journal.redaction import Redaction
 from outlive.codecs import Encryption
 from tests.engine.inside import journal_of, store_of
 from tests.engine.support import Place, hold, in_time, stage, waits

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import outlive
-from outlive._store.contract import WorkerInfo
+from outlive._kernel.store.contract import WorkerInfo
 from outlive.limits import Limits
 from tests.engine.inside import crash, store_of
 from tests.engine.support import Place, hold, in_time, note, parks, stage

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive._journal.event import RunResumed
+from outlive._kernel.journal.event import RunResumed
 from outlive.errors import ConfigurationError
 from outlive.errors.run import InboxFullError
 from outlive.limits import Limits

@@ -8,9 +8,9 @@ from typing import Any, cast
 import pytest
 
 import outlive
-from outlive._model import Run
-from outlive._store.contract import Store
-from outlive.client.recovery import Incomplete, find_incomplete
+from outlive._kernel.client.recovery import Incomplete, find_incomplete
+from outlive._kernel.model import Run
+from outlive._kernel.store.contract import Store
 from outlive.errors import ConfigurationError
 from outlive.limits import Limits
 from outlive_conformance.suite.builders import begin, hire

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive._values.task import Task
+from outlive._features.tasks.values import Task
 from outlive.errors import ConfigurationError, InvalidArgumentError, StepFailedError, StepTimeoutError
 from outlive.errors.program import NotInRunError
 from outlive.errors.run import TaskEndedError, TaskLeaseLostError, TaskNotFoundError, TaskOutputError

@@ -10,10 +10,10 @@ import msgspec
 import pytest
 
 import outlive
-from outlive._lease.process import this_process
-from outlive._runtime.session.rescuer import LOOK_SECONDS, Rescuer
-from outlive._store.contract import Store
-from outlive.client.timeline import Timeline
+from outlive._kernel.client.timeline import Timeline
+from outlive._kernel.lease.process import this_process
+from outlive._kernel.runtime.session.rescuer import LOOK_SECONDS, Rescuer
+from outlive._kernel.store.contract import Store
 from outlive.errors.store import LeaseUrlError, StoreMovedError
 from outlive.telemetry import Counters
 from outlive.types import WorkerOptions

@@ -11,7 +11,7 @@ import pytest
 
 import outlive
 from outlive import Retry
-from outlive._define import live_resources
+from outlive._kernel.define import live_resources
 from outlive.errors import ArgumentTypeError, DefinitionError, ResourceError, RunFailedError, WrongArgumentsError
 from outlive.testing import TestEngine
 from tests.engine.support import in_time, stage

@@ -9,9 +9,9 @@ import pytest
 
 import outlive
 from outlive import Retry
-from outlive._journal.event import AttemptFailed, StepFailed, StepSucceeded
-from outlive._model.policy import delay_seconds
-from outlive.client.handle import RunHandle
+from outlive._kernel.client.handle import RunHandle
+from outlive._kernel.journal.event import AttemptFailed, StepFailed, StepSucceeded
+from outlive._kernel.model.policy import delay_seconds
 from outlive.errors import ConfigurationError
 from outlive.limits import Limits
 from tests.engine.inside import crash

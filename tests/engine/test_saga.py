@@ -9,8 +9,8 @@ import pytest
 
 import outlive
 from outlive import Retry
-from outlive._journal.event import AttemptFailed, CancelRequested, RunParked, StepFailed
-from outlive._model.policy import is_last
+from outlive._kernel.journal.event import AttemptFailed, CancelRequested, RunParked, StepFailed
+from outlive._kernel.model.policy import is_last
 from outlive.errors import DefinitionError, RunCancelledError, RunFailedError, RunTimedOutError
 from outlive.limits import Limits
 from outlive.testing import Survivor, crash_everywhere

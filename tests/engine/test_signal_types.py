@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive._define.registry import REGISTRY, Registry
-from outlive.client.definitions import Describer
+from outlive._kernel.client.definitions import Describer
+from outlive._kernel.define.registry import REGISTRY, Registry
 from outlive.errors.run import SignalTypeError
 from tests.engine.inside import store_of
 from tests.engine.support import Place, in_time, until, waits_for_another
@@ -143,7 +143,7 @@ async def test_a_declared_type_is_checked_for_senders_that_have_no_code(monkeypa
         with pytest.raises(SignalTypeError):
             await run.signal("any", [])
         await Describer(store_of(worker), REGISTRY).describe()
-        monkeypatch.setattr("outlive.client.inbox.SIGNALS", {})
+        monkeypatch.setattr("outlive._kernel.client.inbox.SIGNALS", {})
         async with place.engine(worker=False) as sender:
             for wrong in ("five", {"cents": "five"}, None):
                 with pytest.raises(SignalTypeError, match="signal 'paid' of workflow listening_elsewhere"):

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive._journal.event import SignalReceived
-from outlive.client.handle import RunHandle
+from outlive._kernel.client.handle import RunHandle
+from outlive._kernel.journal.event import SignalReceived
 from outlive.errors import ArgumentTypeError, InvalidArgumentError, RunFinishedError, RunNotFoundError
 from outlive.errors.program import UnknownWorkflowError
 from outlive.errors.run import InboxFullError

@@ -11,8 +11,8 @@ import pytest
 
 import outlive
 import outlive.flow
-from outlive._journal.event import StepFailed, StepSucceeded
-from outlive._runtime.tree.live import LiveTree
+from outlive._kernel.journal.event import StepFailed, StepSucceeded
+from outlive._kernel.runtime.tree.live import LiveTree
 from outlive.errors import RunNotFoundError, StepSkippedError, UnserialisableError
 from outlive.errors.run import RunNotParkedError
 from outlive.limits import Limits

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive._journal.event import RunCancelled
+from outlive._kernel.journal.event import RunCancelled
 from outlive.errors import RunExistsError
 from outlive.errors.run import InvalidRunIdError
 from outlive.limits import Limits

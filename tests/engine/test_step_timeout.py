@@ -9,7 +9,7 @@ import pytest
 
 import outlive
 from outlive import Retry
-from outlive._journal.event import AttemptFailed, StepFailed, StepSucceeded
+from outlive._kernel.journal.event import AttemptFailed, StepFailed, StepSucceeded
 from outlive.errors import DefinitionError, StepTimeoutError
 from outlive.limits import Limits
 from outlive.types import WorkerOptions

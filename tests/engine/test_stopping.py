@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive._journal.event import RunReleased
-from outlive._store.contract import Change, Outcome
+from outlive._kernel.journal.event import RunReleased
+from outlive._kernel.store.contract import Change, Outcome
 from outlive.errors import EngineClosedError
 from tests.engine.faults import FaultyStore, faulty
 from tests.engine.inside import keeper_of, renewal_of, store_of

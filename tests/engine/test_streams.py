@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive._runtime.tree import emitter
-from outlive.client import streams
-from outlive.client.handle import RunHandle
+from outlive._kernel.client import streams
+from outlive._kernel.client.handle import RunHandle
+from outlive._kernel.runtime.tree import emitter
 from outlive.errors import (
     ArgumentTypeError,
     EngineClosedError,

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import pytest
 
 import outlive
-from outlive.client.handle import RunHandle
+from outlive._kernel.client.handle import RunHandle
 from outlive.engine.any_engine import SyncEngine
 from outlive.engine.sync import Blocking, Bridge, Host
 from outlive.errors import ConfigurationError, EngineClosedError, ResultTimeoutError, RunNotFoundError, StoreError
@@ -177,7 +177,7 @@ async def test_every_async_verb_has_a_sync_twin_with_the_same_help(engine: outli
 class Batch:
     """What a later verb may give: things with async methods, and streams."""
 
-    __module__ = "outlive.client.later"
+    __module__ = "outlive._kernel.client.later"
 
     def __init__(self) -> None:
         self.is_closed = False

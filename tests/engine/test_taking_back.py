@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from outlive._define.step import UnstorableResultError
-from outlive._runtime.steps.unstorable import undo_at_once
+from outlive._kernel.define.step import UnstorableResultError
+from outlive._kernel.runtime.steps.unstorable import undo_at_once
 from outlive.errors import UndoFailedError
 from tests.interrupts import keyboard, press_ctrl_c
 

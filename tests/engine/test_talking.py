@@ -11,9 +11,9 @@ from typing import Any, cast
 import pytest
 
 import outlive
-from outlive._define.in_step import CURRENT_STEP
-from outlive._journal.event import SignalReceived, StepSucceeded
-from outlive._runtime.steps.process_child import JobStep
+from outlive._kernel.define.in_step import CURRENT_STEP
+from outlive._kernel.journal.event import SignalReceived, StepSucceeded
+from outlive._kernel.runtime.steps.process_child import JobStep
 from outlive.errors import ConfigurationError, UnserialisableError
 from outlive.errors.program import NotInRunError
 from outlive.testing import TestEngine, crash_everywhere, replay

@@ -10,8 +10,8 @@ import pytest
 
 import outlive
 from outlive import Retry
-from outlive._journal.event import AttemptFailed, RunClaimed, StepFailed, StepSucceeded
-from outlive._runtime.commit import retry as patience
+from outlive._kernel.journal.event import AttemptFailed, RunClaimed, StepFailed, StepSucceeded
+from outlive._kernel.runtime.commit import retry as patience
 from outlive.errors import DefinitionError
 from outlive.errors.store import TransactionOverError
 from outlive.limits import Limits

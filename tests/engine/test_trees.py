@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from outlive._runtime.tree.trees import CACHED_SECONDS_MAX, LiveTrees
+from outlive._kernel.runtime.tree.trees import CACHED_SECONDS_MAX, LiveTrees
 from outlive.telemetry import Counters
 from outlive.testing.clock import ManualClock
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive._runtime.steps.processes import StepProcess
+from outlive._kernel.runtime.steps.processes import StepProcess
 from outlive.limits import Limits
 from tests.engine.faults import FaultyStore, faulty
 from tests.engine.inside import executor_of, lease_of

@@ -12,8 +12,8 @@ import pytest
 
 import outlive
 from outlive import Retry
-from outlive._model import Payload
-from outlive._model.under_way import (
+from outlive._kernel.model import Payload
+from outlive._kernel.model.under_way import (
     BYTES_MAX,
     STEPS_MAX,
     STEPS_OF_TREE_MAX,
@@ -22,8 +22,8 @@ from outlive._model.under_way import (
     StepUnderWay,
     report_of,
 )
-from outlive._runtime.reporter import KEPT_SECONDS
-from outlive._store.contract import Store
+from outlive._kernel.runtime.reporter import KEPT_SECONDS
+from outlive._kernel.store.contract import Store
 from outlive.codecs import Encryption
 from tests.engine.inside import crash, reporter_of, session_id_of, store_of
 from tests.engine.support import Place, hold, in_time, stage, until

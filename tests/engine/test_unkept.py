@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive._journal.event import AttemptFailed, StepFailed
-from outlive._runtime.lease_deadline import LeaseDeadline
+from outlive._kernel.journal.event import AttemptFailed, StepFailed
+from outlive._kernel.runtime.lease_deadline import LeaseDeadline
 from outlive.errors import RunFailedError, UnserialisableError
 from outlive.limits import Limits
 from outlive.testing import TestEngine, crash_everywhere

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from outlive._runtime.commit.retry import find_outcome
-from outlive._store.contract import Change, Forgotten, Outcome
-from outlive._store.memory import MemoryStore
+from outlive._kernel.runtime.commit.retry import find_outcome
+from outlive._kernel.store.contract import Change, Forgotten, Outcome
+from outlive._kernel.store.memory import MemoryStore
 from outlive.testing.clock import ManualClock
 from outlive_conformance.suite.builders import Writer, begin, created, new_tree, stepped
 from outlive_conformance.suite.forgetting import forget, snapshot

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive._define.registry import Registry
-from outlive._journal.arguments import Signature
-from outlive._journal.event import PatchTaken, RunCreated
-from outlive._replay.command import WorkflowSpec
+from outlive._kernel.define.registry import Registry
+from outlive._kernel.journal.arguments import Signature
+from outlive._kernel.journal.event import PatchTaken, RunCreated
+from outlive._kernel.replay.command import WorkflowSpec
 from outlive.errors import ResultTimeoutError
 from outlive.errors.program import DuplicateDefinitionError
 from outlive.errors.run import SignalTypeError

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive._model import RunStatus
-from outlive._store.contract import Store
-from outlive.client import waiters
+from outlive._kernel.client import waiters
+from outlive._kernel.model import RunStatus
+from outlive._kernel.store.contract import Store
 from outlive.errors import RunNotFoundError
 from outlive.errors.store import CorruptJournalError
 from tests.engine.faults import FaultyStore

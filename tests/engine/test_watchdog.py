@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive._model import Run
-from outlive._model.stalls import Stall, stalls_in, stalls_of, with_stall
-from outlive._runtime.session.stalls import stall_on
-from outlive._runtime.session.watchdog import MARK_SECONDS, STALL_SECONDS, Watchdog
+from outlive._kernel.model import Run
+from outlive._kernel.model.stalls import Stall, stalls_in, stalls_of, with_stall
+from outlive._kernel.runtime.session.stalls import stall_on
+from outlive._kernel.runtime.session.watchdog import MARK_SECONDS, STALL_SECONDS, Watchdog
 from outlive.telemetry import Counters
 from outlive.types import WorkerOptions
 from tests.engine.hand_clock import HandClock

@@ -15,9 +15,9 @@ import sys
 from typing import Any
 
 import outlive
-from outlive._define.registry import Registry
-from outlive._define.workflow import Workflow
-from outlive._runtime.session import sessions
+from outlive._kernel.define.registry import Registry
+from outlive._kernel.define.workflow import Workflow
+from outlive._kernel.runtime.session import sessions
 from outlive.testing.child_process import log_to_stderr, say, until_asked_to_stop
 from outlive.types import WorkerOptions
 

@@ -17,8 +17,8 @@ import apsw
 import msgspec
 
 import outlive
-from outlive._journal.event import RunClaimed, StepSucceeded
-from outlive._store.contract import Beat
+from outlive._kernel.journal.event import RunClaimed, StepSucceeded
+from outlive._kernel.store.contract import Beat
 from outlive.errors import StoreUnavailableError
 from outlive.testing.child_process import STOP_SECONDS_MAX, ChildProcess
 from outlive.testing.fsck import check_store

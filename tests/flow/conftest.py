@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from outlive._define.registry import REGISTRY
+from outlive._kernel.define.registry import REGISTRY
 from tests.engine.conftest import engine, nobody_left, place
 
 __all__ = ["engine", "nobody_left", "own_flows", "place"]

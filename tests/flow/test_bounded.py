@@ -13,7 +13,7 @@ from outlive import flow
 from outlive._cel.spelling import SUGGESTIONS_MAX
 from outlive._features.flows.document import reading, validating
 from outlive._features.flows.document.inputs import LOOKS_OF_DOCUMENT_MAX, SCHEMA_DEPTH_MAX, SCHEMAS_MAX, Looks, filled
-from outlive.client.graphs import check_text
+from outlive._features.flows.graphs import check_text
 from outlive.flow import FlowError, Problem
 from proof.http.hostile_documents import KINDS, document
 

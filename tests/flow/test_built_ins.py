@@ -11,7 +11,7 @@ import pytest
 
 import outlive
 from outlive import flow
-from outlive._journal.event import RunCreated, StepSucceeded
+from outlive._kernel.journal.event import RunCreated, StepSucceeded
 from outlive.errors import RunCancelledError, RunFailedError
 from outlive.testing import TestEngine
 from tests.engine.inside import journal_of

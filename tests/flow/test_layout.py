@@ -6,7 +6,7 @@ import random
 import re
 from itertools import pairwise
 
-from outlive._define.layout import HEIGHT, Layout, arrange
+from outlive._kernel.define.layout import HEIGHT, Layout, arrange
 
 
 def layout_of(*arrows: str, extra: str = "") -> Layout:

@@ -10,7 +10,7 @@ import pytest
 
 from outlive import flow
 from outlive._features.flows.run.driver import LAZY
-from outlive._journal.event import PatchTaken, StepSucceeded
+from outlive._kernel.journal.event import PatchTaken, StepSucceeded
 from outlive.errors import RunFailedError
 from outlive.testing import TestEngine
 from tests.engine.inside import journal_of

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive.client.flows.records import DOCUMENT_CELLS, HISTORY_CELLS, INDEX_CELL
-from outlive.client.moving import move_store
+from outlive._features.flows.library.records import DOCUMENT_CELLS, HISTORY_CELLS, INDEX_CELL
+from outlive._features.moving.moving import move_store
 from outlive.errors import InvalidArgumentError, RunNotFoundError
 from outlive.errors.flow import FlowDamagedError, FlowDisabledError, FlowInUseError, FlowNotFoundError, StaleFlowError
 from outlive.errors.store import HistoryFormatError
@@ -320,7 +320,7 @@ async def test_flow_calls_another_flow_of_the_library() -> None:
 
 async def test_documents_move_with_their_store(tmp_path: Path) -> None:
     """With drafts, history and runs; a library that is there keeps what it has."""
-    from outlive._runtime.clock import SystemClock
+    from outlive._kernel.runtime.clock import SystemClock
     from outlive.engine.url import store_for
 
     old, new = f"sqlite:{tmp_path / 'old.db'}", f"sqlite:{tmp_path / 'new.db'}"

@@ -9,11 +9,8 @@ from functools import partial
 import msgspec
 import pytest
 
-from outlive._runtime.clock import SystemClock
-from outlive._store.contract import Store
-from outlive._store.memory import MemoryStore
-from outlive.client.flows.library import Library
-from outlive.client.flows.records import (
+from outlive._features.flows.library.library import Library
+from outlive._features.flows.library.records import (
     DOCUMENT_CELLS,
     INDEX_CELL,
     StoredDocument,
@@ -21,6 +18,9 @@ from outlive.client.flows.records import (
     StoredRevision,
     hash_of,
 )
+from outlive._kernel.runtime.clock import SystemClock
+from outlive._kernel.store.contract import Store
+from outlive._kernel.store.memory import MemoryStore
 from outlive.errors.flow import FlowDamagedError, FlowHashError, FlowNotFoundError, StaleFlowError
 from tests.engine.support import Place
 

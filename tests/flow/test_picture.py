@@ -11,11 +11,11 @@ import msgspec
 from outlive import flow
 from outlive._features.flows.document.model import Document
 from outlive._features.flows.graph import Node, StepState, StepView, nodes_of
+from outlive._features.flows.library.progress import Progress, step_of
 from outlive._features.flows.picture import lines, mermaid, said, svg
 from outlive._features.flows.run.plan import Plan
-from outlive._model import RunStatus
-from outlive.client.flows.progress import Progress, step_of
-from outlive.client.handle import RunHandle
+from outlive._kernel.client.handle import RunHandle
+from outlive._kernel.model import RunStatus
 from outlive.testing import TestEngine
 from tests.flow import shop
 

@@ -9,7 +9,7 @@ import pytest
 
 import outlive
 from outlive import flow
-from outlive._define.registry import Registry
+from outlive._kernel.define.registry import Registry
 from outlive.errors import RunFailedError
 from outlive.testing import TestEngine
 from tests.engine.support import in_time, waits

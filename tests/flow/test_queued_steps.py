@@ -9,7 +9,7 @@ import pytest
 
 import outlive
 from outlive import flow
-from outlive._journal.event import DetachedStarted
+from outlive._kernel.journal.event import DetachedStarted
 from outlive.errors import RunFailedError, WrongArgumentsError
 from outlive.testing import TestEngine, crash_everywhere
 from tests.engine.inside import journal_of

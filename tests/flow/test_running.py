@@ -9,7 +9,7 @@ import pytest
 
 import outlive
 from outlive import flow
-from outlive._journal.event import RunCreated, StepSucceeded, TimerFired
+from outlive._kernel.journal.event import RunCreated, StepSucceeded, TimerFired
 from outlive.errors import RunFailedError
 from outlive.testing import TestEngine
 from tests.engine.inside import journal_of

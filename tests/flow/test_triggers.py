@@ -10,9 +10,9 @@ import pytest
 
 import outlive
 from outlive import flow
-from outlive._define.registry import REGISTRY
 from outlive._features.flows.outside import settings
-from outlive._model.trigger import Sent
+from outlive._kernel.define.registry import REGISTRY
+from outlive._kernel.model.trigger import Sent
 from outlive.flow import FlowError
 from outlive.http import Webhooks
 from outlive.testing import TestEngine

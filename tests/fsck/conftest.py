@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from outlive.client.fsck import Checker, Problem
+from outlive._features.fsck.checker import Checker
+from outlive._features.fsck.problem import Problem
 from outlive_conformance.servers.postgres import PostgresServer
 from tests.engine.support import Place
 from tests.fsck.world import PostgresWorld, SqliteWorld, World, fill, open_at

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 
 import outlive
-from outlive._store.contract import WorkerInfo
-from outlive.client.fsck import Checker
+from outlive._features.fsck.checker import Checker
+from outlive._kernel.store.contract import WorkerInfo
 from tests.engine.support import Place, in_time
 
 RUNS = 40
@@ -81,7 +81,7 @@ async def test_a_worker_that_began_after_the_list_is_known(place: Place) -> None
 
 async def test_a_long_journal_is_read_in_pages(place: Place) -> None:
     """However long it is, only a page of it is in memory."""
-    from outlive.client.fsck import checker as module
+    from outlive._features.fsck import checker as module
 
     asked: list[int | None] = []
     async with place.engine() as engine:

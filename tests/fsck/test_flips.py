@@ -9,8 +9,8 @@ import apsw
 import asyncpg
 import pytest
 
-from outlive.client.fsck import Kind
-from outlive.client.fsck.reading import Reading
+from outlive._features.fsck.problem import Kind
+from outlive._features.fsck.reading import Reading
 from tests.fsck.conftest import Check
 from tests.fsck.world import World, each_bit, flip, open_at
 

@@ -13,8 +13,8 @@ from typing import Any
 import apsw
 
 import outlive
-from outlive._runtime.clock import SystemClock
-from outlive._store.contract import Store
+from outlive._kernel.runtime.clock import SystemClock
+from outlive._kernel.store.contract import Store
 from outlive.checkpoints import Checkpoint, CheckpointKind
 from outlive.engine.url import store_for
 from outlive_conformance.servers.postgres import PostgresServer

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from outlive._journal.codec import checksum, salt_of
+from outlive._kernel.journal.codec import checksum, salt_of
 from tests.golden.ask_stories import ASK_STORIES
 from tests.golden.flow_stories import FLOW_STORIES
 from tests.golden.late_stories import LATE_STORIES

@@ -7,9 +7,9 @@ from typing import get_args
 
 import pytest
 
-from outlive._journal.codec import open_journal
-from outlive._journal.event import AnyEvent
-from outlive._journal.history import read_history
+from outlive._kernel.journal.codec import open_journal
+from outlive._kernel.journal.event import AnyEvent
+from outlive._kernel.journal.history import read_history
 from outlive.testing import replay
 from tests.golden.make import ALL_STORIES
 

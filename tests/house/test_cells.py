@@ -3,7 +3,7 @@
 import importlib
 import re
 
-from outlive._model.cells import cell_table, cells_of
+from outlive._kernel.model.cells import cell_table, cells_of
 from outlive.engine.services import load_features
 from tests.house.test_rooms import PACKAGE, modules_of
 

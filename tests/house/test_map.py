@@ -19,9 +19,11 @@ def on_the_map(text: str, room: str) -> set[str]:
     return {name for row in rows for name in re.findall(r"`([\w/]+\.py)`", row)}
 
 
-@pytest.mark.parametrize(
-    "room", ["client", "http", "_journal", "_replay", "_runtime", "_store", "_lease", "_features/flows"]
-)
+KERNEL = [f"_kernel/{room}" for room in ("client", "journal", "lease", "replay", "runtime", "store")]
+FEATURES = sorted(f"_features/{it.parent.name}" for it in (PACKAGE / "_features").glob("*/__init__.py"))
+
+
+@pytest.mark.parametrize("room", [*KERNEL, *FEATURES, "http"])
 def test_every_file_of_the_room_is_on_the_map(room: str) -> None:
     """The map of each room names its files, and no other ones."""
     found = {str(path.relative_to(PACKAGE / room)) for path in (PACKAGE / room).rglob("*.py")}

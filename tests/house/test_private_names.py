@@ -73,7 +73,7 @@ def test_the_package_uses_what_uvicorn_documents() -> None:
 def test_only_what_is_private_elsewhere_counts() -> None:
     """Not one's own names, not modules of ours, and not those of the standard library."""
     text = "engine._store\nworkers[0]._lease\nf()._task\nfrom outlive.x import _y, z\nfrom tests.a import b, _c"
-    own = "self._a = 1\nself.b._a\nsuper()._b()\nimport outlive._store.x\nos._exit(1)\ndef _d(): x._d()"
+    own = "self._a = 1\nself.b._a\nsuper()._b()\nimport outlive._kernel.store.x\nos._exit(1)\ndef _d(): x._d()"
 
     assert reaches_in(text) == ["_store", "_lease", "_task", "_y", "_c"]
     assert reaches_in(own) == []

@@ -5,6 +5,7 @@ Every module is read with `ast`, so an import counts wherever it stands: at the 
 """
 
 import ast
+import re
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -20,80 +21,104 @@ PROOF = ROOT / "proof"
 OURS = {"outlive", "outlive_conformance", "proof", "tests"}
 
 LEAVES = {"_cel", "errors", "telemetry", "_tasks", "_platform", "_interrupts", "_on_demand"}
-MODEL = LEAVES | {"_model"}
-JOURNAL = MODEL | {"_journal"}
-REPLAY = JOURNAL | {"_replay"}
-CONTRACTS = JOURNAL | {"_store", "_lease"}
-BACKENDS = {"_store.memory", "_store.sqlite", "_store.postgres", "_lease.etcd"}
-DEFINE = REPLAY | {"_define"}
-CLIENT = DEFINE | {"_store", "_values", "client"}
-MOTION = CLIENT | CONTRACTS | {"_runtime"}
-RUNTIME = MOTION | {f"_runtime.{room}" for room in ("commit", "gate", "tree", "steps", "session", "services")}
-ENGINE = RUNTIME | {"engine"}
-FEATURES = {
-    f"_features.{it.name}" for it in (PACKAGE / "_features").iterdir() if it.is_dir() and it.name != "__pycache__"
-}
-EVERYTHING = (
-    ENGINE
-    | BACKENDS
-    | {"_define.machine", "_features.flows"}
-    | {"codecs", "config", "events", "flow", "limits", "machine", "middleware", "metrics", "http", "dashboard"}
-    | {"checkpoints", "retention", "types", "_kernel", "_features"}
-    | FEATURES
-    | {"testing", "cli", "demo", "dev", "outlive", "integrations", "remote"}
+MODEL = LEAVES | {"_kernel.model"}
+JOURNAL = MODEL | {"_kernel.journal"}
+REPLAY = JOURNAL | {"_kernel.replay"}
+CONTRACTS = JOURNAL | {"_kernel.store", "_kernel.lease"}
+BACKENDS = {f"_kernel.{room}" for room in ("store.memory", "store.sqlite", "store.postgres", "lease.etcd")}
+DEFINE = REPLAY | {"_kernel.define"}
+CLIENT = DEFINE | {"_kernel.store", "_kernel.values", "_kernel.client"}
+MOTION = CLIENT | CONTRACTS | {"_kernel.runtime"}
+KERNEL = (
+    MOTION
+    | {"_kernel"}
+    | {f"_kernel.runtime.{room}" for room in ("commit", "gate", "tree", "steps", "session", "services")}
 )
+NAMES = sorted(it.parent.name for it in (PACKAGE / "_features").glob("*/__init__.py"))
+FEATURES = {f"_features.{name}" for name in NAMES}
+DOORS = {f"{feature}:doors" for feature in FEATURES}
+"""The files of a feature that are about a door: operations of the API, commands, and verbs through a server."""
+ENGINE = KERNEL | FEATURES | {"_features", "config", "engine"}
+HTTP = ENGINE | {"http", "metrics"}
+EVERYTHING = (
+    HTTP
+    | BACKENDS
+    | DOORS
+    | {"checkpoints", "codecs", "events", "flow", "limits", "machine", "middleware", "retention", "types"}
+    | {"cli", "dashboard", "demo", "dev", "integrations", "outlive", "remote", "testing"}
+)
+
+ALSO: dict[str, set[str]] = {
+    # The log says which runs an operation has done before its worker was lost; a purge deletes.
+    "bulk": {"security", "retention"},
+    # The documents that open runs are pinned to.
+    "deploys": {"flows"},
+    # Documents declare triggers; sinks are asked as a step `http` asks, with the secrets of flows.
+    "events": {"flows"},
+    # What documents name: approvals, batches of a flow, schedules; and a flow is deleted with its runs.
+    "flows": {"approvals", "batches", "retention", "schedules"},
+    # The outcomes of the items of a chunk are counted in its journal.
+    "fsck": {"batches"},
+    # A tree is checked before it is written, takes its documents along, and is noted in the log.
+    "moving": {"flows", "fsck", "security"},
+    # Rows of batches are blobs that are in use; an archive is a file of trees.
+    "retention": {"batches", "moving"},
+    # `outlive runs` has the commands of all that is done to runs, and `outlive run` starts flows too.
+    "runs": {"approvals", "bulk", "flows", "retention"},
+}
+"""The other features that a feature may import, with the reason. All others know the kernel alone."""
 
 # What each room may import besides itself, lowest room first. "outlive" is the package root.
 MAY_IMPORT: dict[str, set[str]] = {
-    "_cel": set(),
-    "errors": set(),
-    "telemetry": set(),
-    "_tasks": set(),
-    "_platform": set(),
-    "_interrupts": set(),
-    "_on_demand": set(),
-    "_model": LEAVES,
-    "_journal": MODEL,
-    "_replay": JOURNAL,
+    **{leaf: set[str]() for leaf in LEAVES},
+    # The kernel: it imports no feature.
+    "_kernel.model": LEAVES,
+    "_kernel.journal": MODEL,
+    "_kernel.replay": JOURNAL,
+    # What users hold: rooms below the client know of none of it.
+    "_kernel.values": JOURNAL,
+    "_kernel.store": JOURNAL,
+    "_kernel.lease": JOURNAL | {"_kernel.store"},
+    "_kernel.store.tables": JOURNAL | {"_kernel.store"},
+    **dict.fromkeys(BACKENDS, CONTRACTS | {"_kernel.store.tables"}),
+    "_kernel.define": REPLAY,
+    "_kernel.client": DEFINE | {"_kernel.store", "_kernel.values"},
+    "_kernel.runtime": CLIENT | CONTRACTS,
+    "_kernel.runtime.commit": MOTION,
+    "_kernel.runtime.gate": MOTION,
+    "_kernel.runtime.tree": MOTION | {"_kernel.runtime.gate"},
+    "_kernel.runtime.steps": MOTION | {f"_kernel.runtime.{room}" for room in ("commit", "gate", "tree")},
+    "_kernel.runtime.session": KERNEL - {"_kernel"},
+    "_kernel.runtime.services": MOTION,
+    # The form of a declaration, and what features are given.
+    "_kernel": KERNEL,
+    # The features: each imports the kernel, and the few others of `ALSO`.
+    "_features": {"_kernel", *FEATURES},
+    **{f"_features.{name}": KERNEL | {"config"} | {f"_features.{it}" for it in ALSO.get(name, ())} for name in NAMES},
+    **{
+        f"_features.{name}:doors": HTTP - FEATURES
+        | {"cli", "dev", "remote", "testing"}
+        | {f"_features.{it}{room}" for it in (name, *ALSO.get(name, ())) for room in ("", ":doors")}
+        for name in NAMES
+    },
+    # The public names of a subject.
     "codecs": JOURNAL,
     "events": DEFINE,
     "limits": DEFINE,
     "middleware": DEFINE,
-    "machine": DEFINE | {"_define.machine"},
-    "retention": CLIENT,
+    "flow": DEFINE | {"_features.flows"},
+    "machine": DEFINE | {"_features.machines"},
+    "retention": CLIENT | {"_features.retention"},
     "checkpoints": ENGINE,
     "types": ENGINE,
     "config": MODEL,
-    # What users hold: rooms below the client know of none of it.
-    "_values": JOURNAL,
-    "_store": JOURNAL,
-    "_lease": JOURNAL | {"_store"},
-    "_store.tables": JOURNAL | {"_store"},
-    **dict.fromkeys(BACKENDS, CONTRACTS | {"_store.tables"}),
-    "_define": REPLAY,
-    # A front door: nothing below the testing kit may know that there are machines.
-    "_define.machine": DEFINE,
-    # A feature imports what moves runs, and no other feature.
-    "_features": {"_kernel", *FEATURES},
-    **dict.fromkeys(FEATURES, RUNTIME | {"_kernel", "config", "_define.machine", "http", "remote"}),
-    "flow": DEFINE | {"_features.flows"},
-    # The library of a store keeps flows, and its workers load them; below that, no room knows of them.
-    "client": DEFINE | {"_store", "_values", "_features.flows"},
-    "_runtime": CLIENT | CONTRACTS,
-    "_runtime.commit": MOTION,
-    "_runtime.gate": MOTION,
-    "_runtime.tree": MOTION | {"_runtime.gate"},
-    "_runtime.steps": MOTION | {"_runtime.commit", "_runtime.gate", "_runtime.tree"},
-    "_runtime.session": RUNTIME,
-    "_runtime.services": MOTION | {"_features.flows"},
-    "_kernel": RUNTIME,
-    # Flows have a table of the configuration, which is checked with the others.
-    "engine": RUNTIME | BACKENDS | {"config", "_kernel", "_features", "_features.flows"},
+    # The composition root: the only room that names stores.
+    "engine": ENGINE | BACKENDS,
+    # The doors.
     "metrics": ENGINE | {"outlive"},
-    "http": ENGINE | {"_features", "_features.flows", "metrics"},
+    "http": HTTP,
     "dashboard": {"http"},
-    # As the API below it has documents of flows.
-    "remote": ENGINE | {"http"} | FEATURES,
+    "remote": ENGINE | DOORS | {"http"},
     "testing": EVERYTHING,
     "cli": EVERYTHING,
     "demo": EVERYTHING,
@@ -102,44 +127,12 @@ MAY_IMPORT: dict[str, set[str]] = {
     "__main__": EVERYTHING,
     "outlive": EVERYTHING,
 }
-# These rooms hold what many may see and inner rooms that few may see: backends, parts of the runtime, features. A
-# module of theirs belongs to the outer room only when it stands here; any other is a room of its own.
+# These rooms hold what many may see and inner rooms that few may see: backends, parts of the runtime. A module of
+# theirs belongs to the outer room only when it stands here; any other is a room of its own.
 CONTRACT_MODULES = {
-    "_define": {
-        "approval",
-        "asks",
-        "batch",
-        "bulk",
-        "decide",
-        "delivery",
-        "determinism",
-        "gathered",
-        "in_run",
-        "in_step",
-        "intervention",
-        "layout",
-        "live_resources",
-        "logger",
-        "map",
-        "method",
-        "middleware",
-        "own",
-        "plain",
-        "promise",
-        "registry",
-        "remote",
-        "resources",
-        "run_step",
-        "saga",
-        "schedule",
-        "spans",
-        "step",
-        "talking",
-        "tracing",
-        "workflow",
-    },
-    "_runtime": {"clock", "environment", "failures", "lease_deadline", "reporter", "wakeup"},
-    "_store": {
+    "_kernel": {"cells", "feature", "in_engine"},
+    "_kernel.runtime": {"clock", "environment", "failures", "lease_deadline", "reporter", "wakeup"},
+    "_kernel.store": {
         "audit",
         "change",
         "checkpoints",
@@ -151,9 +144,10 @@ CONTRACT_MODULES = {
         "schedules",
         "streams",
     },
-    "_lease": {"contract", "process", "sessions"},
-    "_features": set(),
+    "_kernel.lease": {"contract", "process", "sessions"},
+    "_features": set[str](),
 }
+DOOR = re.compile(r"(\w+_)?(operations|commands|remote|wire)")
 IMPORTERS = "outlive._features.flows.other_systems"
 """The makers of flows from documents of other systems: a program that runs flows does without them."""
 
@@ -192,7 +186,7 @@ def test_flows_do_without_documents_of_other_systems() -> None:
     """Only `outlive.flow` and the commands import what makes flows of the documents of other systems."""
     for found in imports_of(PACKAGE):
         if found.imported.startswith(IMPORTERS) and not found.importer.startswith(IMPORTERS):
-            assert found.importer.startswith(("outlive.flow", "outlive.cli.")), found.where
+            assert found.importer.startswith(("outlive.flow", "outlive._features.flows.commands.")), found.where
 
 
 def test_the_package_does_without_what_stands_beside_it() -> None:
@@ -282,8 +276,11 @@ def room_of(module: str) -> str:
     if not inside:
         return "outlive"
     room, *parts = inside
-    is_backend = room in CONTRACT_MODULES and parts and parts[0] not in CONTRACT_MODULES[room]
-    return f"{room}.{parts[0]}" if is_backend else room
+    while room in CONTRACT_MODULES and parts and parts[0] not in CONTRACT_MODULES[room]:
+        room, *parts = f"{room}.{parts[0]}", *parts[1:]
+    # Machines have a file of this name that is about journals.
+    is_door = room in FEATURES - {"_features.machines"} and parts and DOOR.fullmatch(parts[0])
+    return f"{room}:doors" if is_door else room
 
 
 @cache
@@ -343,29 +340,39 @@ def build(root: Path, files: dict[str, str]) -> Path:
 @pytest.mark.parametrize(
     ("file", "source", "complaint"),
     [
-        ("errors.py", "import outlive._model.id", "'errors' may not import '_model'"),
-        ("_model/id.py", "from outlive._journal.event import E", "'_model' may not import '_journal'"),
-        ("_replay/loop.py", "def f():\n    import outlive._store", "loop.py:2: '_replay' may not import"),
-        ("_replay/loop.py", "if TYPE_CHECKING:\n    from outlive._store import S", "import '_store'"),
-        ("_replay/loop.py", "from .._store.contract import Store", "'_replay' may not import '_store'"),
-        ("_replay/__init__.py", "from .._store import Store", "'_replay' may not import '_store'"),
-        ("_journal/fold.py", "import_module('outlive._replay.loop')", "may not import '_replay'"),
-        ("engine.py", "from outlive._define.machine.machine import Machine", "may not import '_define.machine'"),
-        ("_journal/fold.py", "from .. import _model", "imports the package root"),
-        ("_store/contract.py", "from outlive._lease.contract import L", "may not import '_lease'"),
-        ("_store/sqlite/run.py", "from outlive._store.memory import M", "may not import '_store.memory'"),
-        ("client.py", "from outlive._runtime.session.worker import W", "'client' may not import '_runtime.session'"),
-        ("_runtime/clock.py", "from outlive._store import memory", "may not import '_store.memory'"),
-        ("http/app.py", "from outlive._store.memory import M", "'http' may not import '_store.memory'"),
+        ("errors.py", "import outlive._kernel.model.id", "'errors' may not import '_kernel.model'"),
+        ("_kernel/model/id.py", "from outlive._kernel.journal.event import E", "may not import '_kernel.journal'"),
+        ("_kernel/replay/loop.py", "def f():\n    import outlive._kernel.store", "loop.py:2: '_kernel.replay' may not"),
+        ("_kernel/replay/loop.py", "if TYPE_CHECKING:\n    from outlive._kernel.store import S", "'_kernel.store'"),
+        ("_kernel/replay/loop.py", "from ..store.contract import Store", "may not import '_kernel.store'"),
+        ("_kernel/replay/__init__.py", "from ..store import Store", "may not import '_kernel.store'"),
+        ("_kernel/journal/fold.py", "import_module('outlive._kernel.replay.loop')", "may not import '_kernel.replay'"),
+        ("_kernel/journal/fold.py", "from ... import errors", "imports the package root"),
+        ("_kernel/store/contract.py", "from outlive._kernel.lease.contract import L", "'_kernel.lease'"),
+        ("_kernel/store/sqlite/run.py", "from outlive._kernel.store.memory import M", "'_kernel.store.memory'"),
+        ("_kernel/client/a.py", "from outlive._kernel.runtime.session.worker import W", "'_kernel.runtime.session'"),
+        ("_kernel/runtime/clock.py", "from outlive._kernel.store import memory", "'_kernel.store.memory'"),
+        # The kernel imports no feature, and features do not know each other.
+        ("_kernel/client/a.py", "from outlive._features.flows.verbs import F", "may not import '_features.flows'"),
+        ("_kernel/in_engine.py", "from outlive._features.flows.verbs import F", "may not import '_features.flows'"),
+        ("_features/schedules/rows.py", "from outlive._features.batches.batch import B", "'_features.batches'"),
+        (
+            "_features/schedules/rows.py",
+            "from outlive._features.schedules.commands import C",
+            "'_features.schedules:doors'",
+        ),
+        ("_features/schedules/rows.py", "from outlive.http.operation import Call", "may not import 'http'"),
+        ("_features/schedules/rows.py", "from outlive.engine import Engine", "may not import 'engine'"),
+        ("http/app.py", "from outlive._kernel.store.memory import M", "may not import '_kernel.store.memory'"),
         ("dashboard/page.py", "from outlive.engine import Engine", "'dashboard' may not import 'engine'"),
         ("engine.py", "from outlive.testing import TestEngine", "'engine' may not import 'testing'"),
         ("engine.py", "import outlive", "imports the package root"),
-        ("engine.py", "from . import client", "imports the package root"),
+        ("engine.py", "from . import errors", "imports the package root"),
     ],
 )
 def test_an_import_that_points_up_is_reported(tmp_path: Path, file: str, source: str, complaint: str) -> None:
     """Whatever form the import has, and wherever it stands."""
-    package = build(tmp_path, {"_store/memory.py": "", file: source})
+    package = build(tmp_path, {"_kernel/store/memory.py": "", file: source})
 
     reports = list(wrong_imports(package))
 
@@ -376,13 +383,21 @@ def test_an_import_that_points_up_is_reported(tmp_path: Path, file: str, source:
 @pytest.mark.parametrize(
     ("file", "source"),
     [
-        ("_store/sqlite/run.py", "from .row import R\nfrom outlive._store import S\nimport outlive.errors"),
-        ("_runtime/clock.py", "from outlive.client import C\nfrom outlive._lease.contract import L"),
-        ("engine.py", "def f():\n    from outlive._store.sqlite import SqliteStore"),
+        (
+            "_kernel/store/sqlite/run.py",
+            "from .row import R\nfrom outlive._kernel.store import S\nimport outlive.errors",
+        ),
+        (
+            "_kernel/runtime/clock.py",
+            "from outlive._kernel.client import C\nfrom outlive._kernel.lease.contract import L",
+        ),
+        ("_features/schedules/operations.py", "from outlive.http.operation import Call"),
+        ("_features/schedules/rows.py", "from outlive._kernel.store.contract import Store"),
+        ("engine.py", "def f():\n    from outlive._kernel.store.sqlite import SqliteStore"),
         ("dashboard/page.py", "from outlive.http import app"),
         ("cli/demo.py", "import outlive\nfrom outlive import step"),
-        ("testing/engine.py", "from outlive._store.memory import MemoryStore\nimport asyncio"),
-        ("__init__.py", "from outlive.engine import Engine\nfrom outlive._define import step"),
+        ("testing/engine.py", "from outlive._kernel.store.memory import MemoryStore\nimport asyncio"),
+        ("__init__.py", "from outlive.engine import Engine\nfrom outlive._kernel.define import step"),
     ],
 )
 def test_an_import_that_points_down_is_fine(tmp_path: Path, file: str, source: str) -> None:
@@ -390,7 +405,7 @@ def test_an_import_that_points_down_is_fine(tmp_path: Path, file: str, source: s
     expect_none(wrong_imports(build(tmp_path, {file: source})))
 
 
-@pytest.mark.parametrize("file", ["kitchen/sink.py", "attic.py", "_store/mysql.py"])
+@pytest.mark.parametrize("file", ["kitchen/sink.py", "attic.py", "_kernel/store/mysql.py", "_features/kitchen/sink.py"])
 def test_an_undeclared_room_is_reported(tmp_path: Path, file: str) -> None:
     """A new folder, a new file at the top and a new backend are rooms; the message says where they go."""
     (report,) = undeclared_rooms(build(tmp_path, {file: ""}))
@@ -402,11 +417,11 @@ def test_an_undeclared_room_is_reported(tmp_path: Path, file: str) -> None:
 def test_a_cycle_is_reported_as_a_chain(tmp_path: Path) -> None:
     """A cycle of imports is reported as a chain, even inside one room and with a lazy import."""
     files = {
-        "_model/a.py": "from outlive._model.b import B",
-        "_model/b.py": "def f():\n    from .c import C",
-        "_model/c.py": "from outlive._model import a",
+        "_kernel/model/a.py": "from outlive._kernel.model.b import B",
+        "_kernel/model/b.py": "def f():\n    from .c import C",
+        "_kernel/model/c.py": "from outlive._kernel.model import a",
     }
 
     (report,) = cycles(build(tmp_path, files))
 
-    assert "outlive._model.a imports outlive._model.b imports outlive._model.c" in report
+    assert "outlive._kernel.model.a imports outlive._kernel.model.b imports outlive._kernel.model.c" in report

@@ -21,66 +21,92 @@ PROOF = ROOT / "proof"
 
 # {(rule, file, what): reason}, as in ("injected", "_runtime/x.py", "threading.Thread"): "why it must"
 ALLOWED: dict[tuple[str, str, str], str] = {
-    ("injected", "_define/in_run.py", "datetime.datetime.now"): "outside a run outlive.now() is the clock's time",
-    ("injected", "_define/in_run.py", "random.random"): "outside a run outlive.random() is chance",
-    ("injected", "_define/in_run.py", "uuid.uuid4"): "outside a run outlive.uuid4() is uuid4()",
-    ("injected", "_define/in_run.py", "asyncio.sleep"): "in a run this is the durable sleep",
-    ("injected", "_define/approval.py", "asyncio.sleep"): "in a run this is the durable sleep",
-    ("injected", "_define/batch.py", "asyncio.sleep"): "in a run this is the durable sleep",
-    ("injected", "_define/remote.py", "asyncio.sleep"): "in a run this is the durable sleep",
-    ("injected", "_define/remote.py", "asyncio.timeout"): "in a run this is the durable timeout",
+    (
+        "injected",
+        "_kernel/define/in_run.py",
+        "datetime.datetime.now",
+    ): "outside a run outlive.now() is the clock's time",
+    ("injected", "_kernel/define/in_run.py", "random.random"): "outside a run outlive.random() is chance",
+    ("injected", "_kernel/define/in_run.py", "uuid.uuid4"): "outside a run outlive.uuid4() is uuid4()",
+    ("injected", "_kernel/define/in_run.py", "asyncio.sleep"): "in a run this is the durable sleep",
+    ("injected", "_features/approvals/in_workflow.py", "asyncio.sleep"): "in a run this is the durable sleep",
+    ("injected", "_features/batches/workflows.py", "asyncio.sleep"): "in a run this is the durable sleep",
+    ("injected", "_features/tasks/remote_step.py", "asyncio.sleep"): "in a run this is the durable sleep",
+    ("injected", "_features/tasks/remote_step.py", "asyncio.timeout"): "in a run this is the durable timeout",
     ("injected", "_features/flows/run/target.py", "asyncio.sleep"): "in a run this is the durable sleep",
     ("injected", "_features/flows/run/target.py", "asyncio.timeout"): "in a run this is the durable timeout",
     ("injected", "_features/flows/built_in/control.py", "asyncio.sleep"): "in a run this is the durable sleep",
     ("injected", "_features/flows/built_in/looping.py", "asyncio.sleep"): "in a run this is the durable sleep",
-    ("injected", "_define/machine/kinds.py", "asyncio.sleep"): "in a run this is the durable sleep",
-    ("injected", "_define/machine/split.py", "asyncio.timeout"): "in a run this is the durable timeout",
-    ("injected", "_replay/direct_wait.py", "asyncio.timeout"): "in a run this is the durable timeout",
-    ("injected", "_replay/direct_wait.py", "asyncio.wait_for"): "it is looked at and not called",
-    ("injected", "_journal/encryption.py", "os.urandom"): "a nonce must never come twice, whatever a test injects",
-    ("injected", "client/secret_token.py", "os.urandom"): "a secret must not be guessed, whatever a test injects",
+    ("injected", "_features/machines/kinds.py", "asyncio.sleep"): "in a run this is the durable sleep",
+    ("injected", "_features/machines/split.py", "asyncio.timeout"): "in a run this is the durable timeout",
+    ("injected", "_kernel/replay/direct_wait.py", "asyncio.timeout"): "in a run this is the durable timeout",
+    ("injected", "_kernel/replay/direct_wait.py", "asyncio.wait_for"): "it is looked at and not called",
     (
         "injected",
-        "_runtime/commit/committer.py",
+        "_kernel/journal/encryption.py",
+        "os.urandom",
+    ): "a nonce must never come twice, whatever a test injects",
+    (
+        "injected",
+        "_kernel/client/secret_token.py",
+        "os.urandom",
+    ): "a secret must not be guessed, whatever a test injects",
+    (
+        "injected",
+        "_kernel/runtime/commit/committer.py",
         "asyncio.sleep",
     ): "sleep(0) gives way and takes no time",
     (
         "injected",
-        "_runtime/steps/caller.py",
+        "_kernel/runtime/steps/caller.py",
         "asyncio.timeout",
     ): "the event loop times an attempt",
     (
         "injected",
-        "_runtime/tree/observer_calls.py",
+        "_kernel/runtime/tree/observer_calls.py",
         "asyncio.timeout",
     ): "the event loop times a hook",
     (
         "injected",
-        "_runtime/session/sessions.py",
+        "_kernel/runtime/session/sessions.py",
         "asyncio.timeout",
     ): "the event loop times a stop",
     ("injected", "_features/flows/outside/http_client.py", "asyncio.timeout"): "the event loop times a request",
     ("injected", "_features/flows/outside/program.py", "asyncio.timeout"): "the event loop times a program",
     ("injected", "_features/flows/outside/mcp_client.py", "asyncio.timeout"): "the event loop times a program",
-    ("injected", "_runtime/session/stalls.py", "asyncio.wait_for"): "the loop of the engine is blocked; it is another",
-    ("injected", "client/timed_store.py", "asyncio.timeout"): "the event loop times a store that does not answer",
+    (
+        "injected",
+        "_kernel/runtime/session/stalls.py",
+        "asyncio.wait_for",
+    ): "the loop of the engine is blocked; it is another",
+    (
+        "injected",
+        "_kernel/client/timed_store.py",
+        "asyncio.timeout",
+    ): "the event loop times a store that does not answer",
     ("injected", "http/exchange.py", "asyncio.timeout"): "the event loop times the body of a request",
-    ("injected", "client/following.py", "asyncio.sleep"): "sleep(0) gives way and takes no time",
-    ("injected", "client/shown.py", "asyncio.sleep"): "sleep(0) gives way and takes no time",
-    ("injected", "client/batches.py", "asyncio.sleep"): "sleep(0) gives way and takes no time",
+    ("injected", "_kernel/client/following.py", "asyncio.sleep"): "sleep(0) gives way and takes no time",
+    ("injected", "_kernel/client/shown.py", "asyncio.sleep"): "sleep(0) gives way and takes no time",
+    ("injected", "_features/batches/starting.py", "asyncio.sleep"): "sleep(0) gives way and takes no time",
     ("injected", "engine/sync.py", "threading.Thread"): "the event loop of a program that has none",
     ("injected", "http/aside.py", "threading.Thread"): "what checks a document touches no engine state",
-    ("injected", "_store/postgres/pool.py", "asyncio.sleep"): "a store that is away is not asked all the time",
-    ("injected", "_store/postgres/listen.py", "asyncio.sleep"): "a store that is away is not asked all the time",
-    ("injected", "_store/tables/handle.py", "asyncio.sleep"): "sleep(0) gives way and takes no time",
-    ("injected", "_store/sqlite/connection.py", "time.monotonic"): "the lock of a file is kept for real time by others",
-    ("injected", "_store/sqlite/thread.py", "threading.Thread"): "the store's two threads touch no engine state",
+    ("injected", "_kernel/store/postgres/pool.py", "asyncio.sleep"): "a store that is away is not asked all the time",
+    ("injected", "_kernel/store/postgres/listen.py", "asyncio.sleep"): "a store that is away is not asked all the time",
+    ("injected", "_kernel/store/tables/handle.py", "asyncio.sleep"): "sleep(0) gives way and takes no time",
+    (
+        "injected",
+        "_kernel/store/sqlite/connection.py",
+        "time.monotonic",
+    ): "the lock of a file is kept for real time by others",
+    ("injected", "_kernel/store/sqlite/thread.py", "threading.Thread"): "the store's two threads touch no engine state",
 }
 
-CLOCK = "_runtime/clock.py"
+CLOCK = "_kernel/runtime/clock.py"
 BESIDE = {"proof/": "", "outlive_conformance/": "conformance/src/"}
 """What stands beside the package: how its files are shown, and the folder before that."""
 FREE_OF_CLOCK = ("testing/", "cli/", "demo/", "dev/", *BESIDE)
+COMMANDS = re.compile(r"_features/\w+/(\w+_)?commands[./]")
+"""The commands of a feature: they look at the clock of the wall as every program does."""
 TAKEN = re.compile(
     r"time\.\w+"
     r"|datetime\.datetime\.(now|utcnow|today)|datetime\.date\.today"
@@ -214,8 +240,8 @@ def findings(package: Path) -> Iterator[Finding]:
 
 def injected(source: Source) -> Breaches:
     """Time, randomness, ids and threads come from the Clock, the Rng and the way to spawn that the code is
-    given; _runtime/clock.py is their only source."""
-    if source.file == CLOCK or source.file.startswith(FREE_OF_CLOCK):
+    given; _kernel/runtime/clock.py is their only source."""
+    if source.file == CLOCK or source.file.startswith(FREE_OF_CLOCK) or COMMANDS.match(source.file):
         return
     imports = source.imports
     for node in source.nodes:
@@ -310,7 +336,7 @@ def bound(source: Source) -> Breaches:
 
 def sql_in_files(source: Source) -> Breaches:
     """SQL lives in a .sql file named after the verb."""
-    if not source.file.startswith("_store/"):
+    if not source.file.startswith("_kernel/store/"):
         return
     documentation = {id(node.value) for node in source.nodes if isinstance(node, ast.Expr)}
     for node in source.nodes:
@@ -439,7 +465,7 @@ BROKEN = [
     ("injected", "engine.py", "from threading import Thread\nclass Beat(Thread): ..."),
     ("injected", "engine.py", "import asyncio\nasync def f(): await asyncio.sleep(1)"),
     ("injected", "_runtime/worker.py", "def f():\n    from asyncio import wait_for\n    wait_for(x, 1)"),
-    ("portable", "_store/sqlite/lock.py", "import fcntl"),
+    ("portable", "_kernel/store/sqlite/lock.py", "import fcntl"),
     ("portable", "engine.py", "from resource import getrusage"),
     ("portable", "engine.py", "import os\nos.register_at_fork(after_in_child=f)"),
     ("portable", "cli/x.py", "from signal import SIGKILL"),
@@ -451,47 +477,47 @@ BROKEN = [
     ("safe", "cli/x.py", "exec('1')"),
     ("safe", "cli/x.py", "from os import system\nsystem('ls')"),
     ("safe", "cli/x.py", "subprocess.run('ls', shell=True)"),
-    ("named", "_store/utils.py", ""),
+    ("named", "_kernel/store/utils.py", ""),
     ("named", "_helpers/row.py", ""),
     ("named", "common.py", ""),
     ("named", "manager/__init__.py", ""),
     ("finished", "engine.py", "x = 1  # TODO: more"),
     ("finished", "engine.py", "'''XXX'''"),
-    ("finished", "_store/sqlite/claim_runs.sql", "-- FIXME: slow"),
+    ("finished", "_kernel/store/sqlite/claim_runs.sql", "-- FIXME: slow"),
     ("documented", "engine.py", ""),
     ("documented", "engine.py", "'Module.'\ndef public(): ..."),
-    ("documented", "_model/run.py", "'Module.'\nclass Public:\n    'Class.'\n    async def verb(self): ..."),
+    ("documented", "_kernel/model/run.py", "'Module.'\nclass Public:\n    'Class.'\n    async def verb(self): ..."),
     ("documented", "engine.py", "'Module.'\ntry:\n    x\nexcept ImportError:\n    class Public: ..."),
-    ("bound", "_store/x.py", "db.execute(f'PRAGMA x = {y}')"),
-    ("bound", "_store/x.py", "db.execute('PRAGMA x = %s' % y)"),
-    ("bound", "_store/x.py", "db.execute('PRAGMA x = ' + y)"),
-    ("bound", "_store/x.py", "db.executemany('PRAGMA x = {}'.format(y), rows)"),
-    ("bound", "_store/x.py", "sql = f'PRAGMA x = {y}'\ndb.execute(sql)"),
-    ("bound", "_store/x.py", "self.sql = 'PRAGMA'\nself.sql += y\ndb.execute(self.sql)"),
-    ("sql_in_files", "_store/x.py", "q = 'SELECT 1'"),
-    ("sql_in_files", "_store/x.py", "q = '''\n  INSERT INTO runs'''"),
-    ("sql_in_files", "_store/sqlite/x.py", "q = f'WITH x AS (DELETE FROM runs) {y}'"),
-    ("sql_in_files", "_store/sqlite/x.py", "q = 'update runs set x = 1'"),
+    ("bound", "_kernel/store/x.py", "db.execute(f'PRAGMA x = {y}')"),
+    ("bound", "_kernel/store/x.py", "db.execute('PRAGMA x = %s' % y)"),
+    ("bound", "_kernel/store/x.py", "db.execute('PRAGMA x = ' + y)"),
+    ("bound", "_kernel/store/x.py", "db.executemany('PRAGMA x = {}'.format(y), rows)"),
+    ("bound", "_kernel/store/x.py", "sql = f'PRAGMA x = {y}'\ndb.execute(sql)"),
+    ("bound", "_kernel/store/x.py", "self.sql = 'PRAGMA'\nself.sql += y\ndb.execute(self.sql)"),
+    ("sql_in_files", "_kernel/store/x.py", "q = 'SELECT 1'"),
+    ("sql_in_files", "_kernel/store/x.py", "q = '''\n  INSERT INTO runs'''"),
+    ("sql_in_files", "_kernel/store/sqlite/x.py", "q = f'WITH x AS (DELETE FROM runs) {y}'"),
+    ("sql_in_files", "_kernel/store/sqlite/x.py", "q = 'update runs set x = 1'"),
 ]
 KEPT = [
-    ("injected", "_runtime/clock.py", "import time\ntime.monotonic()"),
+    ("injected", "_kernel/runtime/clock.py", "import time\ntime.monotonic()"),
     ("injected", "testing/x.py", "import asyncio\nasyncio.sleep(1)"),
     ("injected", "engine.py", "import random\nrandom.Random(seed)"),
     ("injected", "engine.py", "import threading, uuid\nx: threading.Thread\nuuid.uuid5(space, name)"),
     ("injected", "engine.py", "def f(time, random):\n    return time.hour, random.random()"),
-    ("injected", "engine.py", "from outlive._define.ambient import random, sleep\nrandom()\nsleep(1)"),
+    ("injected", "engine.py", "from outlive._kernel.define.ambient import random, sleep\nrandom()\nsleep(1)"),
     ("portable", "_platform.py", "import fcntl"),
     ("portable", "testing/x.py", "import pwd"),
     ("portable", "engine.py", "import os, signal\nos.getpid()\nsignal.SIGINT"),
     ("safe", "engine.py", "subprocess.run(['ls'], shell=False)\nself.eval(x)\nself.exec(x)"),
-    ("named", "_store/commonplace.py", ""),
+    ("named", "_kernel/store/commonplace.py", ""),
     ("finished", "engine.py", "todo = mastodon = 1"),
     ("documented", "engine.py", "'Module.'\ndef f():\n    'A promise.'\n    def inner(): ..."),
     ("documented", "engine.py", "'Module.'\nclass _Private:\n    def verb(self): ..."),
     ("documented", "engine.py", "'Module.'\n@typing.overload\ndef f(): ..."),
-    ("bound", "_store/x.py", "db.execute('PRAGMA x' ' = ?', (f'{y}',))\ndb.execute(self.sql['claim_runs'])"),
-    ("sql_in_files", "_store/x.py", "'''Rows that SELECT gives.'''\ndb.execute('BEGIN IMMEDIATE')"),
-    ("sql_in_files", "_store/x.py", "raise E('cannot update the run, select another')"),
+    ("bound", "_kernel/store/x.py", "db.execute('PRAGMA x' ' = ?', (f'{y}',))\ndb.execute(self.sql['claim_runs'])"),
+    ("sql_in_files", "_kernel/store/x.py", "'''Rows that SELECT gives.'''\ndb.execute('BEGIN IMMEDIATE')"),
+    ("sql_in_files", "_kernel/store/x.py", "raise E('cannot update the run, select another')"),
     ("sql_in_files", "http/x.py", "q = 'SELECT 1'"),
 ]
 

@@ -18,11 +18,11 @@ VERB_FILES_MAX = 7
 
 FILTER = "id_prefix"
 BESIDE_A_FILTER = {
-    "_store/tables/searching.py": "it has an index",
-    "_store/sqlite/sql/runs_with_prefix.sql": "it has an index",
-    "_store/postgres/sql/runs_with_prefix.sql": "it has an index",
-    "_store/sqlite/sql/wanted.sql": "the databases spell prefixes differently",
-    "_store/postgres/sql/wanted.sql": "the databases spell prefixes differently",
+    "_kernel/store/tables/searching.py": "it has an index",
+    "_kernel/store/sqlite/sql/runs_with_prefix.sql": "it has an index",
+    "_kernel/store/postgres/sql/runs_with_prefix.sql": "it has an index",
+    "_kernel/store/sqlite/sql/wanted.sql": "the databases spell prefixes differently",
+    "_kernel/store/postgres/sql/wanted.sql": "the databases spell prefixes differently",
     "cli/completing.py": "ids are completed by it",
     "dashboard/static/palette.js": "the palette finds runs by it",
     "dashboard/static/views/runs.js": "what is typed without a name is the beginning of an id",
@@ -33,7 +33,7 @@ BESIDE_A_VERB = {
     "cli/advice.py": "errors advise it",
     "http/advice.py": "errors advise it",
     "errors/": "errors advise it",
-    "client/recovery.py": "the answer of another verb names it",
+    "_kernel/client/recovery.py": "the answer of another verb names it",
     "dashboard/": "it has a button",
 }
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from outlive._features.flows.document.problems import FlowError, FlowInputError, Problem
-from outlive._journal.failure import failure_of
+from outlive._kernel.journal.failure import failure_of
 from outlive.errors import (
     ArgumentTypeError,
     InvalidArgumentError,

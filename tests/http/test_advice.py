@@ -11,8 +11,8 @@ import msgspec
 import pytest
 
 import outlive
-from outlive._journal.value import TAGGED, codec_for
-from outlive._model.why import Why
+from outlive._kernel.journal.value import TAGGED, codec_for
+from outlive._kernel.model.why import Why
 from outlive.engine.any_engine import AnyEngine
 from outlive.errors import OutliveError
 from outlive.errors.advice import Advice

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from outlive.client.graphs import check_text
+from outlive._features.flows import graph_operations as graphs
+from outlive._features.flows.graphs import check_text
 from outlive.http import Api, ApiLimits
 from outlive.http.aside import on_thread
-from outlive.http.operations import graphs
 from outlive.testing import TestEngine
 from tests.http.caller import Caller
 

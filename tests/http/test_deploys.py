@@ -10,8 +10,8 @@ import msgspec
 import pytest
 
 import outlive
-from outlive._journal.codec import open_journal
-from outlive.client import open_runs
+from outlive._features.deploys import open_runs
+from outlive._kernel.journal.codec import open_journal
 from outlive.http import Api
 from outlive.testing import TestEngine
 from tests.engine.inside import journal_of

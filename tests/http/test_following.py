@@ -8,7 +8,7 @@ from contextlib import aclosing
 
 import pytest
 
-from outlive.client.news import Position
+from outlive._kernel.client.news import Position
 from outlive.http import Api, ApiLimits
 from outlive.http.live import LivePages
 from outlive.http.problem import Problem

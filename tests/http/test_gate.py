@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from outlive._model.key import LADDER, SCOPES, Scope
-from outlive._model.limit import TokenBucket
+from outlive._features.security.key import LADDER, SCOPES, Scope
+from outlive._kernel.model.limit import TokenBucket
 from outlive.dashboard.files import pages
 from outlive.engine import any_engine
 from outlive.errors import ConfigurationError, StoreUnavailableError

@@ -10,8 +10,8 @@ import pytest
 
 import outlive
 from outlive import Machine, Retry
-from outlive._define.registry import Registry
-from outlive.client.definitions import Describer
+from outlive._kernel.client.definitions import Describer
+from outlive._kernel.define.registry import Registry
 from outlive.http import Api
 from outlive.testing import TestEngine
 from tests.engine.inside import store_of

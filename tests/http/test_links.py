@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive._values.approval import NewLink
-from outlive.client.approval import Decider
+from outlive._features.approvals.deciding import Decider
+from outlive._kernel.values.approval import NewLink
 from outlive.errors.run import ApprovalNotFoundError
 from outlive.http import Api
 from outlive.testing import TestEngine

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from outlive._model.id import RESERVED
+from outlive._kernel.model.id import RESERVED
 from outlive.http import Api
 from outlive.http.operation import OPERATIONS, PREFIX
 from outlive.http.operations.document import MOUNTS_MAX, document_bytes

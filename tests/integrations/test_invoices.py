@@ -15,7 +15,7 @@ import asyncpg
 import pytest
 
 import outlive
-from outlive._define.registry import REGISTRY
+from outlive._kernel.define.registry import REGISTRY
 from outlive.testing import TestEngine
 from outlive_conformance.servers.postgres import PostgresServer
 from tests.integrations.invoices import EXAMPLES, invoices_running

@@ -15,7 +15,7 @@ from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.types import Command, Send, interrupt
 
 import outlive
-from outlive._journal.event import StepSucceeded
+from outlive._kernel.journal.event import StepSucceeded
 from outlive.errors import ConfigurationError
 from outlive.integrations.agents import People
 from outlive.integrations.langgraph import Saver, durable, run

@@ -17,7 +17,7 @@ from langgraph.prebuilt import create_react_agent
 from langgraph.types import interrupt
 
 import outlive
-from outlive._journal.event import StepSucceeded
+from outlive._kernel.journal.event import StepSucceeded
 from outlive.errors import ConfigurationError
 from outlive.integrations.agents import People
 from outlive.integrations.langgraph import durable, run

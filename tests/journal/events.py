@@ -8,7 +8,7 @@ from typing import Any, get_args
 import msgspec
 from hypothesis import strategies as st
 
-from outlive._journal.event import (
+from outlive._kernel.journal.event import (
     AnyEvent,
     ApprovalClosed,
     ApprovalDecided,
@@ -50,8 +50,8 @@ from outlive._journal.event import (
     StepSucceeded,
     TimerFired,
 )
-from outlive._model import Failure, Payload, RunStatus, Wait, WaitKind
-from outlive._model.under_way import Interrupted
+from outlive._kernel.model import Failure, Payload, RunStatus, Wait, WaitKind
+from outlive._kernel.model.under_way import Interrupted
 from tests.journal.values import TEXT
 
 KINDS: tuple[type[Any], ...] = get_args(AnyEvent)

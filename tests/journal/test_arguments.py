@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from outlive._journal.arguments import Signature
+from outlive._kernel.journal.arguments import Signature
 from outlive.errors import UnreadableError, UnserialisableError
 from tests.journal.models import ITEMS, Item
 from tests.journal.values import PLAIN, QUICK, is_same

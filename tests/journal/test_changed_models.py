@@ -9,7 +9,7 @@ import msgspec
 import pydantic
 import pytest
 
-from outlive._journal.value import codec_for
+from outlive._kernel.journal.value import codec_for
 from outlive.errors import UnreadableError
 
 

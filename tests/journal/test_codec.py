@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from outlive._journal import codec
-from outlive._journal.codec import Row, checksum, open_journal, open_row, salt_of, seal
-from outlive._journal.event import AnyEvent, RunSucceeded, StepSucceeded, TimerFired
+from outlive._kernel.journal import codec
+from outlive._kernel.journal.codec import Row, checksum, open_journal, open_row, salt_of, seal
+from outlive._kernel.journal.event import AnyEvent, RunSucceeded, StepSucceeded, TimerFired
 from outlive.errors.store import CorruptJournalError, FormatTooNewError
 from tests.journal.events import AT, EVENTS, KINDS, NONCE, SAMPLES, events_of, json_payload
 from tests.journal.values import QUICK

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from outlive._journal import compression
-from outlive._journal.packing import Packer
-from outlive._model import Limits, Payload
+from outlive._kernel.journal import compression
+from outlive._kernel.journal.packing import Packer
+from outlive._kernel.model import Limits, Payload
 from outlive.codecs import Compression
 from outlive.errors import ConfigurationError, UnreadableError
 from tests.journal.test_packing import again, json_of, random_json

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from outlive._journal.packing import Packer, mail_mark, tree_mark
-from outlive._model import Limits, Payload
+from outlive._kernel.journal.packing import Packer, mail_mark, tree_mark
+from outlive._kernel.model import Limits, Payload
 from outlive.codecs import Compression, Encryption
 from outlive.errors import ConfigurationError, UnreadableError, UnserialisableError
 from tests.journal.test_packing import json_of

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from outlive._journal.event import (
+from outlive._kernel.journal.event import (
     AnyEvent,
     ApprovalClosed,
     ApprovalDecided,
@@ -53,8 +53,8 @@ from outlive._journal.event import (
     StepSucceeded,
     TimerFired,
 )
-from outlive._journal.fold import Fold
-from outlive._model import Run, RunStatus, Wait, WaitKind
+from outlive._kernel.journal.fold import Fold
+from outlive._kernel.model import Run, RunStatus, Wait, WaitKind
 from tests.journal.events import FAILURE, KINDS, NONCE, events_of, json_payload
 from tests.journal.values import QUICK
 

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from outlive._journal.packing import Packer, PayloadCodec
-from outlive._journal.value import Stored
-from outlive._model import Limits, Payload
+from outlive._kernel.journal.packing import Packer, PayloadCodec
+from outlive._kernel.journal.value import Stored
+from outlive._kernel.model import Limits, Payload
 from outlive.errors import ConfigurationError, PayloadTooLargeError, UnreadableError, UnserialisableError
 from tests.journal.values import QUICK
 

@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
 
-from outlive._journal.value import codec_for
+from outlive._kernel.journal.value import codec_for
 from outlive.errors import UnreadableError, UnserialisableError
 from tests.journal.values import DATETIMES, QUICK, TEXT
 

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from outlive._journal.event import AnyEvent, RunCreated, RunFailed, RunParked, SignalReceived, StepSucceeded
-from outlive._journal.failure import failure_of
-from outlive._journal.redaction import HIDDEN, Redaction, RowNames
-from outlive._journal.tagged import to_plain
-from outlive._model import Payload
+from outlive._kernel.journal.event import AnyEvent, RunCreated, RunFailed, RunParked, SignalReceived, StepSucceeded
+from outlive._kernel.journal.failure import failure_of
+from outlive._kernel.journal.redaction import HIDDEN, Redaction, RowNames
+from outlive._kernel.journal.tagged import to_plain
+from outlive._kernel.model import Payload
 from outlive.errors import ConfigurationError
 from tests.journal.values import QUICK
 

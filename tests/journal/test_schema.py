@@ -13,8 +13,8 @@ import msgspec
 import pydantic
 import pytest
 
-from outlive._journal.form import encode_form, form_type, schema_of
-from outlive._journal.schema import find_mismatch
+from outlive._kernel.journal.form import encode_form, form_type, schema_of
+from outlive._kernel.journal.schema import find_mismatch
 from outlive.errors import ConfigurationError, UnreadableError
 
 

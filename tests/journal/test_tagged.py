@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from hypothesis import given
 
-from outlive._journal.value import TAGGED
+from outlive._kernel.journal.value import TAGGED
 from outlive.errors import UnreadableError, UnserialisableError
 from tests.journal.models import Colour, Level, Mode, Pair, Text, Whole
 from tests.journal.values import PLAIN, QUICK, is_same

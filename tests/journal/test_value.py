@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from outlive._journal.value import TAGGED, TaggedCodec, TypedCodec, codec_for
+from outlive._kernel.journal.value import TAGGED, TaggedCodec, TypedCodec, codec_for
 from outlive.errors import UnreadableError, UnserialisableError
 from tests.journal.models import (
     ANYTHING,
@@ -191,7 +191,7 @@ def test_annotations_choose_their_codec_once() -> None:
 
 SETS = """
 from tests.journal.models import Item, Person
-from outlive._journal.value import codec_for
+from outlive._kernel.journal.value import codec_for
 from decimal import Decimal
 from datetime import datetime
 from typing import Any, NamedTuple, NewType

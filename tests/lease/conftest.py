@@ -8,9 +8,9 @@ from itertools import count
 
 import pytest
 
-from outlive._lease.etcd import EtcdLeases, parse_address
-from outlive._runtime.clock import SystemClock
-from outlive._store.contract import Store
+from outlive._kernel.lease.etcd import EtcdLeases, parse_address
+from outlive._kernel.runtime.clock import SystemClock
+from outlive._kernel.store.contract import Store
 from outlive.testing.clock import ManualClock
 from outlive_conformance.servers.etcd import EtcdCluster, EtcdServer
 from outlive_conformance.suite import MemoryFactory

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from outlive._lease.contract import Leases
-from outlive._lease.etcd import EtcdLeases
-from outlive._runtime.clock import SystemClock
-from outlive._store.contract import Beat, Store, WorkerInfo
+from outlive._kernel.lease.contract import Leases
+from outlive._kernel.lease.etcd import EtcdLeases
+from outlive._kernel.runtime.clock import SystemClock
+from outlive._kernel.store.contract import Beat, Store, WorkerInfo
 from outlive.errors import StoreUnavailableError
 from outlive_conformance.suite.builders import DEFINITION
 

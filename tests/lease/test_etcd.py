@@ -8,13 +8,13 @@ from functools import partial
 
 import pytest
 
-from outlive._lease.contract import Leases
-from outlive._lease.etcd import EtcdLeases, parse_address
-from outlive._lease.process import this_process
-from outlive._lease.sessions import NoLeases, StoreLeases
-from outlive._runtime.clock import SystemClock
-from outlive._store.contract import Store, WorkerInfo
-from outlive._store.postgres import PostgresStore
+from outlive._kernel.lease.contract import Leases
+from outlive._kernel.lease.etcd import EtcdLeases, parse_address
+from outlive._kernel.lease.process import this_process
+from outlive._kernel.lease.sessions import NoLeases, StoreLeases
+from outlive._kernel.runtime.clock import SystemClock
+from outlive._kernel.store.contract import Store, WorkerInfo
+from outlive._kernel.store.postgres import PostgresStore
 from outlive.errors import StoreUnavailableError
 from outlive.testing.clock import ManualClock
 from outlive_conformance.servers.etcd import EtcdServer

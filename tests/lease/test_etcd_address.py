@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from outlive._lease.etcd.address import parse_address
+from outlive._kernel.lease.etcd.address import parse_address
 from outlive.errors.store import LeaseUrlError
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from outlive._lease.etcd.keys import after_all
+from outlive._kernel.lease.etcd.keys import after_all
 from outlive.errors import StoreUnavailableError
 from outlive_conformance.servers.etcd import EtcdServer
 from tests.lease.conftest import Opener

@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 import pytest
 
-from outlive._lease.etcd.leases import AWAY_SECONDS
-from outlive._store.contract import Outcome, Store
+from outlive._kernel.lease.etcd.leases import AWAY_SECONDS
+from outlive._kernel.store.contract import Outcome, Store
 from outlive.errors import StoreUnavailableError
 from outlive_conformance.servers.etcd import EtcdCluster, EtcdServer
 from outlive_conformance.suite.builders import begin, follow, stepped

@@ -13,17 +13,17 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
-from outlive._lease.etcd import keys
-from outlive._lease.etcd.address import parse_address
-from outlive._lease.etcd.beat import BACKSTOP_SECONDS_MIN, DUE_SHARE, EtcdBeat
-from outlive._lease.etcd.gateway import AwayError, Gateway, LeaseGoneError, RefusedError
-from outlive._lease.etcd.keys import ENLIST_TRIES, enlist
-from outlive._lease.etcd.leases import ASK_SECONDS, EtcdLeases
-from outlive._lease.etcd.watch import PAUSE_SECONDS_MAX, Watch
-from outlive._lease.etcd.wire import LeaseAnswer, RangeAnswer, TransactionAnswer, WatchAnswer
-from outlive._runtime.clock import SystemClock
-from outlive._store.contract import WorkerInfo
-from outlive._store.memory import MemoryStore
+from outlive._kernel.lease.etcd import keys
+from outlive._kernel.lease.etcd.address import parse_address
+from outlive._kernel.lease.etcd.beat import BACKSTOP_SECONDS_MIN, DUE_SHARE, EtcdBeat
+from outlive._kernel.lease.etcd.gateway import AwayError, Gateway, LeaseGoneError, RefusedError
+from outlive._kernel.lease.etcd.keys import ENLIST_TRIES, enlist
+from outlive._kernel.lease.etcd.leases import ASK_SECONDS, EtcdLeases
+from outlive._kernel.lease.etcd.watch import PAUSE_SECONDS_MAX, Watch
+from outlive._kernel.lease.etcd.wire import LeaseAnswer, RangeAnswer, TransactionAnswer, WatchAnswer
+from outlive._kernel.runtime.clock import SystemClock
+from outlive._kernel.store.contract import WorkerInfo
+from outlive._kernel.store.memory import MemoryStore
 from outlive.errors import StoreUnavailableError
 from outlive.testing.clock import ManualClock
 from outlive_conformance.suite import MemoryFactory

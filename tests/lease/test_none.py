@@ -2,10 +2,10 @@
 
 import pytest
 
-from outlive._lease.contract import Leases
-from outlive._lease.process import this_process
-from outlive._lease.sessions import NoLeases
-from outlive._store.contract import Store, WorkerInfo
+from outlive._kernel.lease.contract import Leases
+from outlive._kernel.lease.process import this_process
+from outlive._kernel.lease.sessions import NoLeases
+from outlive._kernel.store.contract import Store, WorkerInfo
 from outlive.testing.clock import ManualClock
 from outlive_conformance.suite import MemoryFactory, StoreFactory
 from outlive_conformance.suite.builders import begin

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from outlive._lease import process
-from outlive._lease.process import is_gone, this_process
+from outlive._kernel.lease import process
+from outlive._kernel.lease.process import is_gone, this_process
 
-PROGRAM = "from outlive._lease.process import this_process; print(this_process(), flush=True); input()"
+PROGRAM = "from outlive._kernel.lease.process import this_process; print(this_process(), flush=True); input()"
 
 
 @pytest.fixture

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from outlive._store.postgres import PostgresStore
-from outlive._store.sqlite import SqliteStore
+from outlive._kernel.store.postgres import PostgresStore
+from outlive._kernel.store.sqlite import SqliteStore
 from outlive_conformance.suite import MemoryFactory, PersistentFactory, StoreFactory
 from outlive_conformance.suite.leases import StoreLeasesConformance
 

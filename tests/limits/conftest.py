@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from outlive._define.registry import Registry
+from outlive._kernel.define.registry import Registry
 from outlive.testing.fsck import check_store
 from tests.engine.conftest import nobody_left
 from tests.engine.inside import store_of

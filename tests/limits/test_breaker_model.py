@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from outlive._model.breaker import (
+from outlive._kernel.model.breaker import (
     BreakerState,
     Permit,
     Phase,

@@ -10,9 +10,9 @@ import pytest
 
 import outlive
 from outlive import Retry
-from outlive._journal.event import AttemptFailed, StepDelayed, StepFailed, StepSucceeded
-from outlive._runtime.gate import breakers
-from outlive._runtime.gate.cells import STORE_RETRY_SECONDS
+from outlive._kernel.journal.event import AttemptFailed, StepDelayed, StepFailed, StepSucceeded
+from outlive._kernel.runtime.gate import breakers
+from outlive._kernel.runtime.gate.cells import STORE_RETRY_SECONDS
 from outlive.errors import CircuitOpenError, CommitUnknownError, RunFailedError, StoreUnavailableError
 from outlive.limits import Breaker, FixedWindow, Limits, RateLimit, TokenBucket
 from outlive.testing import TestEngine

@@ -11,9 +11,9 @@ import pytest
 
 import outlive
 from outlive import Retry
-from outlive._journal.event import StepDelayed
-from outlive._model.guard import Guard
-from outlive._runtime.gate.gate import Gate
+from outlive._kernel.journal.event import StepDelayed
+from outlive._kernel.model.guard import Guard
+from outlive._kernel.runtime.gate.gate import Gate
 from outlive.errors import CommitUnknownError, RunFailedError
 from outlive.limits import Breaker, FixedWindow, RateLimit
 from outlive.telemetry import Counters

@@ -9,7 +9,14 @@ import pytest
 
 import outlive
 from outlive import Retry
-from outlive._journal.event import AttemptFailed, RunSuspended, StepDelayed, StepFailed, StepIntended, StepSucceeded
+from outlive._kernel.journal.event import (
+    AttemptFailed,
+    RunSuspended,
+    StepDelayed,
+    StepFailed,
+    StepIntended,
+    StepSucceeded,
+)
 from outlive.errors import DefinitionError, RateLimitedError, RunFailedError
 from outlive.limits import FixedWindow, Limits, RateLimit, TokenBucket
 from tests.engine.inside import journal_of

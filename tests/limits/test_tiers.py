@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from outlive._model.limit import LimitState, Room, Tier, Turn, ask_limit, check_cost, dated, give_back, try_limit
+from outlive._kernel.model.limit import LimitState, Room, Tier, Turn, ask_limit, check_cost, dated, give_back, try_limit
 from outlive.errors import ConfigurationError
 from outlive.limits import FixedWindow, RateLimit, TokenBucket
 

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from outlive._model.breaker import Permit
-from outlive._model.guard import Guard
-from outlive._runtime.clock import SystemClock
-from outlive._runtime.gate.breakers import RENEW_SECONDS, Breakers, end_of
-from outlive._runtime.gate.cells import Cells
-from outlive._runtime.gate.ticket import End, Ticket
-from outlive._store.memory import MemoryStore
+from outlive._kernel.model.breaker import Permit
+from outlive._kernel.model.guard import Guard
+from outlive._kernel.runtime.clock import SystemClock
+from outlive._kernel.runtime.gate.breakers import RENEW_SECONDS, Breakers, end_of
+from outlive._kernel.runtime.gate.cells import Cells
+from outlive._kernel.runtime.gate.ticket import End, Ticket
+from outlive._kernel.store.memory import MemoryStore
 from outlive.errors import StepInterruptedError, StepTimeoutError
 from outlive.limits import Breaker
 from outlive.telemetry import Counters

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import outlive
-from outlive._runtime.clock import MICROSECONDS
-from outlive._store.memory import MemoryState, MemoryStore
+from outlive._kernel.runtime.clock import MICROSECONDS
+from outlive._kernel.store.memory import MemoryState, MemoryStore
 from outlive.testing import TestEngine
 from outlive.testing.skip_clock import SkipClock
 from outlive.testing.watched_store import WatchedStore

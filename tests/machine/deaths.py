@@ -11,9 +11,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from outlive._model import RunFilter, RunStatus
-from outlive._store.contract import Store
-from outlive._store.postgres import PostgresStore
+from outlive._kernel.model import RunFilter, RunStatus
+from outlive._kernel.store.contract import Store
+from outlive._kernel.store.postgres import PostgresStore
 from outlive.testing.fsck import check_store
 from proof.postgres_place import PostgresPlace
 from tests.engine.support import Place

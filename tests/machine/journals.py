@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import outlive
-from outlive._journal.codec import salt_of, seal
-from outlive._journal.event import AnyEvent, RunClaimed, RunCreated
-from outlive._journal.fold import Fold
-from outlive._store.contract import Change, Outcome
+from outlive._kernel.journal.codec import salt_of, seal
+from outlive._kernel.journal.event import AnyEvent, RunClaimed, RunCreated
+from outlive._kernel.journal.fold import Fold
+from outlive._kernel.store.contract import Change, Outcome
 from tests.engine.inside import row_of, store_of
 from tests.engine.support import Place
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import outlive
 from outlive import flow
-from outlive._define.workflow import Workflow
+from outlive._kernel.define.workflow import Workflow
 from outlive.machine import All
 from tests.machine.killing import Runs, ledger
 

@@ -30,8 +30,8 @@ from pathlib import Path
 from typing import Any
 
 import outlive
-from outlive._define.workflow import Workflow
-from outlive._store.contract import Change, Outcome
+from outlive._kernel.define.workflow import Workflow
+from outlive._kernel.store.contract import Change, Outcome
 from outlive.testing.crash.mortal import Death, Moment, MortalStore
 from outlive.types import WorkerOptions
 from tests.engine.inside import give_store, store_of

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 import pytest
 
 import outlive
-from outlive._journal.codec import Row, seal
-from outlive._journal.event import Event, RunCreated, SnapshotTaken
-from outlive._runtime.tree import live as live_trees
+from outlive._kernel.journal.codec import Row, seal
+from outlive._kernel.journal.event import Event, RunCreated, SnapshotTaken
+from outlive._kernel.runtime.tree import live as live_trees
 from outlive.errors import RunFailedError, RunNotFoundError
 from outlive.testing import TestEngine
 from tests.engine.inside import crash, journal_of

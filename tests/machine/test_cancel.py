@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive._journal.event import CancelRequested, StepSucceeded
+from outlive._kernel.journal.event import CancelRequested, StepSucceeded
 from outlive.errors import RunFinishedError
 from tests.engine.inside import crash
 from tests.engine.support import Place, events_of, in_time, parks, stage, until, waits

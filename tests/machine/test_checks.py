@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import pytest
 
 import outlive
-from outlive._define.machine.joins import wanted
+from outlive._features.machines.joins import wanted
 from outlive.errors import DefinitionError
 from outlive.errors.program import DuplicateDefinitionError, MachineError
 from outlive.machine import All, PartialTimeout, Percentage, Quorum

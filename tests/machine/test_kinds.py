@@ -11,7 +11,7 @@ import pytest
 
 import outlive
 from outlive import Retry
-from outlive._journal.event import AttemptFailed, StateLeft, StepFailed, StepSucceeded, TimerFired
+from outlive._kernel.journal.event import AttemptFailed, StateLeft, StepFailed, StepSucceeded, TimerFired
 from outlive.errors import RunFailedError, StepTimeoutError
 from outlive.machine import More, Pending
 from outlive.testing import TestEngine

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive._journal.event import ApprovalRequested, SnapshotTaken
-from outlive.client.handle import RunHandle
+from outlive._kernel.client.handle import RunHandle
+from outlive._kernel.journal.event import ApprovalRequested, SnapshotTaken
 from outlive.machine import Any as AnyOf
 from outlive.testing import TestEngine
 from tests.engine.inside import journal_of

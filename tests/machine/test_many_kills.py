@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from outlive._model import RunStatus
+from outlive._kernel.model import RunStatus
 from tests.engine.support import Place
 from tests.machine import killed_trips
 from tests.machine.deaths import kill_everywhere, read_ends

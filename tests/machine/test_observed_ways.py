@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive._model import RunStatus
+from outlive._kernel.model import RunStatus
 from outlive.errors import RunFailedError
 from outlive.testing import RecordingObserver, TestEngine
 from tests.engine.inside import crash

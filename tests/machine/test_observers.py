@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive._define.machine.observer import HOOKS
-from outlive._model import RunStatus
-from outlive._runtime.tree import observer_calls
+from outlive._features.machines.observer import HOOKS
+from outlive._kernel.model import RunStatus
+from outlive._kernel.runtime.tree import observer_calls
 from outlive.errors import DefinitionError, RunCancelledError, RunTimedOutError
 from outlive.testing import RecordingObserver, TestEngine
 from tests.engine.faults import FaultyStore, faulty

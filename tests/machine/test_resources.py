@@ -12,8 +12,8 @@ import pytest
 
 import outlive
 from outlive import Retry
-from outlive._define import live_resources
-from outlive._journal.event import AttemptFailed
+from outlive._kernel.define import live_resources
+from outlive._kernel.journal.event import AttemptFailed
 from outlive.errors import DefinitionError, RunCancelledError, RunFailedError
 from outlive.errors.program import MachineError
 from outlive.machine import All

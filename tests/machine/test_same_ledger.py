@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from outlive._model import RunStatus
+from outlive._kernel.model import RunStatus
 from outlive.testing import crash_everywhere
 from outlive.testing.crash import Survivor
 from outlive.testing.crash.everywhere import POINTS_MAX

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive._journal.event import RunCreated, SnapshotTaken, StepSucceeded
-from outlive.client.handle import RunHandle
+from outlive._kernel.client.handle import RunHandle
+from outlive._kernel.journal.event import RunCreated, SnapshotTaken, StepSucceeded
 from outlive.errors import RunCancelledError, RunFailedError, RunTimedOutError
 from outlive.errors.run import AskRefusedError
 from outlive.machine import All, More, Pending

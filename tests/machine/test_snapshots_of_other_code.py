@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 import outlive
-from outlive._define.machine import snapshots as machine_snapshots
+from outlive._features.machines import snapshots as machine_snapshots
 from outlive.errors import RunFailedError
 from tests.engine.inside import crash
 from tests.engine.support import Place, in_time, parks, stage, until, waits

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive._define.machine.joins import Join
-from outlive._journal.event import StateLeft, StepSucceeded
+from outlive._features.machines.joins import Join
+from outlive._kernel.journal.event import StateLeft, StepSucceeded
 from outlive.errors import RunFailedError
 from outlive.machine import All, PartialResults, PartialTimeout, Percentage, Quorum
 from outlive.machine import Any as First

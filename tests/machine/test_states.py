@@ -10,7 +10,7 @@ import pytest
 
 import outlive
 from outlive import Retry
-from outlive._journal.event import AttemptFailed, RunSuspended, StateLeft, StepFailed, StepSucceeded
+from outlive._kernel.journal.event import AttemptFailed, RunSuspended, StateLeft, StepFailed, StepSucceeded
 from outlive.errors import RunCancelledError, RunExistsError, RunFailedError
 from outlive.machine import MachineResult
 from outlive.testing import TestEngine

@@ -12,7 +12,7 @@ import pytest
 
 import outlive
 from outlive import Retry
-from outlive._journal.event import AttemptFailed, CancelRequested, StepSucceeded
+from outlive._kernel.journal.event import AttemptFailed, CancelRequested, StepSucceeded
 from outlive.errors import DefinitionError, RunCancelledError, RunFailedError
 from outlive.testing import crash_everywhere
 from tests.engine.inside import crash, journal_of

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import pytest
 
 import outlive
-from outlive._journal.event import StepSucceeded
+from outlive._kernel.journal.event import StepSucceeded
 from outlive.errors import RunCancelledError, RunFailedError
 from tests.engine.inside import crash
 from tests.engine.support import Place, events_of, in_time, parks, stage, waits

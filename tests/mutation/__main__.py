@@ -22,16 +22,16 @@ from tests.mutation.trial import SECOND_LOOK_SECONDS_MAX, Copy, Fate, Notes, rec
 ROOT = Path(__file__).parents[2]
 _OF_WORKERS = "engine store sqlite postgres lease limits machine checkpoints fsck replay testing services"
 TESTS = {
-    "_runtime": _OF_WORKERS,
-    "_store": _OF_WORKERS,
-    "_lease": _OF_WORKERS,
-    "client": "engine http schedules checkpoints fsck flow remote security services testing cli",
+    "_kernel/runtime": _OF_WORKERS,
+    "_kernel/store": _OF_WORKERS,
+    "_kernel/lease": _OF_WORKERS,
+    "_kernel/client": "engine http schedules checkpoints fsck flow remote security services testing cli",
     "http": "http security remote dashboard metrics",
-    "_define": "engine flow machine schedules replay remote security limits fsck",
+    "_kernel/define": "engine flow machine schedules replay remote security limits fsck",
     "remote": "remote",
 }
 """By room, the folders with the tests that are about it: to watch all tests would cost more than it would show."""
-ETCD = "src/outlive/_lease/etcd"
+ETCD = "src/outlive/_kernel/lease/etcd"
 EQUIVALENT = Path(__file__).with_name("equivalent.toml")
 GOAL = 0.95
 

@@ -70,7 +70,9 @@ def test_predicate_of_a_statement_is_dropped(tmp_path: Path) -> None:
 
 def test_every_mutant_is_a_program() -> None:
     """A file that cannot be read would be noticed by every test, and prove nothing."""
-    mutants = [mutant for mutant in all_mutants("_runtime", "commit/committer.py") if mutant.file.endswith(".py")]
+    mutants = [
+        mutant for mutant in all_mutants("_kernel/runtime", "commit/committer.py") if mutant.file.endswith(".py")
+    ]
 
     assert len(mutants) > 50
     for mutant in mutants:
@@ -113,16 +115,16 @@ def test_excuses_are_for_mutants_that_exist() -> None:
 
 def test_tests_that_run_the_line_are_chosen_the_quickest_first(tmp_path: Path) -> None:
     """The tests that run a line are chosen, the quickest first; a statement of SQL counts as run where it is named."""
-    package = tmp_path / "src" / "outlive" / "_store" / "x"
+    package = tmp_path / "src" / "outlive" / "_kernel" / "store" / "x"
     (package / "sql").mkdir(parents=True)
     (package / "read.py").write_text('rows = 1\nfetch("find")\n')
     tests = [("slow", 2.0), ("quick", 0.1), ("other", 0.1)]
-    lines = {"_store/x/read.py": {"2": [0, 1], "1": [2]}}
+    lines = {"_kernel/store/x/read.py": {"2": [0, 1], "1": [2]}}
     (tmp_path / "1.json").write_text(json.dumps({"tests": tests, "lines": lines}))
     notes = Notes(tmp_path)
 
     for file, line in (("read.py", 2), ("sql/find.sql", 7)):
-        mutant = Mutant(f"src/outlive/_store/x/{file}", line, "", "", "")
+        mutant = Mutant(f"src/outlive/_kernel/store/x/{file}", line, "", "", "")
         assert notes.tests_of(tmp_path, mutant) == ["quick", "slow"]
 
 
@@ -141,15 +143,15 @@ def test_module_that_runs_the_line_while_it_is_imported_is_tried_behind_the_test
 
 def test_a_kept_value_is_tried_with_the_tests_that_read_it(tmp_path: Path) -> None:
     """A mutant of a value that is kept is tried with the tests that read it."""
-    package = tmp_path / "src" / "outlive" / "_store"
+    package = tmp_path / "src" / "outlive" / "_kernel" / "store"
     package.mkdir(parents=True)
     (package / "pool.py").write_text(
         "def __init__(self):\n    self._kept = 1\ndef trim(self):\n    return self._kept\n"
     )
-    notes = {"tests": [("quick", 0.1), ("slow", 2.0)], "lines": {"_store/pool.py": {"2": [0, 1], "4": [1]}}}
+    notes = {"tests": [("quick", 0.1), ("slow", 2.0)], "lines": {"_kernel/store/pool.py": {"2": [0, 1], "4": [1]}}}
     (tmp_path / "1.json").write_text(json.dumps(notes))
 
-    mutant = Mutant("src/outlive/_store/pool.py", 2, "self._kept = 1", "pass", "")
+    mutant = Mutant("src/outlive/_kernel/store/pool.py", 2, "self._kept = 1", "pass", "")
     assert Notes(tmp_path).tests_of(tmp_path, mutant) == ["slow"]
 
 

@@ -30,10 +30,10 @@ SLOWNESS = 4
 """How much longer the tests may take with a mutant before it counts as one that hangs."""
 
 
-IN_CHILDREN = {"_runtime/steps/process_child.py": ("_runtime/steps/processes.py", "target=serve")}
+IN_CHILDREN = {"_kernel/runtime/steps/process_child.py": ("_kernel/runtime/steps/processes.py", "target=serve")}
 """What runs in processes that are not watched: by file, where in another file such a process is started."""
 
-STARTERS = {"_store/sqlite": ["fork", "faults", "liveness", "migrations"]}
+STARTERS = {"_kernel/store/sqlite": ["fork", "faults", "liveness", "migrations"]}
 """By room, the tests whose children do what no test does itself; tried for lines that no test runs."""
 
 

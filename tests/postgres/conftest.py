@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from outlive._store.postgres import PostgresStore
+from outlive._kernel.store.postgres import PostgresStore
 from outlive.testing.clock import ManualClock
 from outlive_conformance.servers.postgres import PostgresServer
 from outlive_conformance.servers.proxy import Proxy

@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 
 import asyncpg
 
-from outlive._store.postgres import PostgresStore
-from outlive._store.postgres.connection import Session
+from outlive._kernel.store.postgres import PostgresStore
+from outlive._kernel.store.postgres.connection import Session
 from outlive_conformance.servers.proxy import Proxy
 
 T = TypeVar("T")

@@ -8,9 +8,9 @@ import sys
 
 import pytest
 
-from outlive._store.postgres import PostgresStore
-from outlive._store.postgres.address import PostgresAddress, parse_address
-from outlive._store.postgres.connection import connect
+from outlive._kernel.store.postgres import PostgresStore
+from outlive._kernel.store.postgres.address import PostgresAddress, parse_address
+from outlive._kernel.store.postgres.connection import connect
 from outlive.engine.url import store_for
 from outlive.errors.program import MissingExtraError
 from outlive.errors.store import StoreUrlError

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from outlive._store.postgres import PostgresStore
+from outlive._kernel.store.postgres import PostgresStore
 from outlive.errors import CommitUnknownError, StoreUnavailableError
 from outlive_conformance.servers.proxy import Proxy
 from outlive_conformance.suite.builders import begin

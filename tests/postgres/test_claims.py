@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from outlive._store.postgres import PostgresStore
-from outlive._store.postgres.claim import CLAIM_TRIES_MAX
-from outlive._store.postgres.connection import Session
+from outlive._kernel.store.postgres import PostgresStore
+from outlive._kernel.store.postgres.claim import CLAIM_TRIES_MAX
+from outlive._kernel.store.postgres.connection import Session
 from outlive.testing.clock import ManualClock
 from outlive_conformance.suite.builders import LEASE_SECONDS, Writer, begin, claim, get_run, hire
 from tests.postgres.support import in_time

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 import outlive
-from outlive._runtime.clock import SystemClock
+from outlive._kernel.runtime.clock import SystemClock
 from tests.engine.inside import row_of
 from tests.engine.support import in_time
 

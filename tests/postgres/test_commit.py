@@ -9,14 +9,14 @@ import asyncpg
 import pytest
 from msgspec.structs import replace
 
-from outlive._journal.event import RunParked, RunSucceeded, RunSuspended
-from outlive._model import Run
-from outlive._store.contract import ItemResult, Outcome
-from outlive._store.postgres import PostgresStore
-from outlive._store.postgres.batch import Batch
-from outlive._store.postgres.commit import DEADLOCK_TRIES_MAX, Writing, commit
-from outlive._store.postgres.connection import Session
-from outlive._store.postgres.query import statements
+from outlive._kernel.journal.event import RunParked, RunSucceeded, RunSuspended
+from outlive._kernel.model import Run
+from outlive._kernel.store.contract import ItemResult, Outcome
+from outlive._kernel.store.postgres import PostgresStore
+from outlive._kernel.store.postgres.batch import Batch
+from outlive._kernel.store.postgres.commit import DEADLOCK_TRIES_MAX, Writing, commit
+from outlive._kernel.store.postgres.connection import Session
+from outlive._kernel.store.postgres.query import statements
 from outlive.errors import StoreUnavailableError
 from outlive.testing.clock import ManualClock
 from outlive_conformance.suite.builders import (

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from outlive._store.postgres import PostgresStore, connection, pool
-from outlive._store.postgres import store as stores
+from outlive._kernel.store.postgres import PostgresStore, connection, pool
+from outlive._kernel.store.postgres import store as stores
 from outlive.errors import StoreUnavailableError
 from outlive.testing.clock import ManualClock
 from tests.postgres.support import in_time

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from outlive._store.postgres import PostgresStore
+from outlive._kernel.store.postgres import PostgresStore
 from outlive_conformance.suite.builders import begin, claim, hire
 from tests.postgres.support import connected
 

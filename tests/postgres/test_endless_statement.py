@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from outlive._store.postgres import PostgresStore
-from outlive._store.postgres import transaction as transactions
+from outlive._kernel.store.postgres import PostgresStore
+from outlive._kernel.store.postgres import transaction as transactions
 from outlive.errors import OutliveError
 from outlive.testing.clock import ManualClock
 from outlive_conformance.servers.postgres import PostgresServer

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive._model import RunStatus
-from outlive._store.postgres import PostgresStore
-from outlive._store.postgres.store import STEP_SESSIONS_MAX
+from outlive._kernel.model import RunStatus
+from outlive._kernel.store.postgres import PostgresStore
+from outlive._kernel.store.postgres.store import STEP_SESSIONS_MAX
 from outlive.testing.fsck import check_store
 from outlive_conformance.servers.postgres import USER, PostgresServer
 from proof.storm.places import opened

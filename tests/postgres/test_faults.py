@@ -7,10 +7,10 @@ import secrets
 import asyncpg
 import pytest
 
-from outlive._store.contract import Outcome
-from outlive._store.postgres import PostgresStore
-from outlive._store.postgres.address import PostgresAddress
-from outlive._store.postgres.fault import ERRORS, is_cut, is_full, is_last_word, is_lost, is_useless, translate
+from outlive._kernel.store.contract import Outcome
+from outlive._kernel.store.postgres import PostgresStore
+from outlive._kernel.store.postgres.address import PostgresAddress
+from outlive._kernel.store.postgres.fault import ERRORS, is_cut, is_full, is_last_word, is_lost, is_useless, translate
 from outlive.errors import CommitUnknownError, StoreError, StoreUnavailableError
 from outlive_conformance.suite.builders import begin, new_tree, stepped
 from tests.postgres.support import writer_session

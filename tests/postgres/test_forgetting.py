@@ -9,9 +9,9 @@ from contextlib import asynccontextmanager
 import asyncpg
 from msgspec.structs import replace
 
-from outlive._store.contract import Change, Forgotten, Outcome
-from outlive._store.postgres import PostgresStore
-from outlive._store.postgres.address import parse_address
+from outlive._kernel.store.contract import Change, Forgotten, Outcome
+from outlive._kernel.store.postgres import PostgresStore
+from outlive._kernel.store.postgres.address import parse_address
 from outlive_conformance.suite.builders import Writer, begin, stepped
 from outlive_conformance.suite.forgetting import snapshot
 from tests.postgres.support import connected, in_time, until

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from outlive._store.postgres import PostgresStore
+from outlive._kernel.store.postgres import PostgresStore
 from outlive.errors.store import StoreWentBackError
 from outlive.testing.clock import ManualClock
 from outlive_conformance.servers.postgres import PostgresServer

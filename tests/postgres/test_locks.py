@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from outlive._journal.event import RunReleased
-from outlive._model.queue import queue_cell
-from outlive._store.contract import Outcome
-from outlive._store.postgres import PostgresStore
-from outlive._store.postgres.connection import Session
+from outlive._kernel.journal.event import RunReleased
+from outlive._kernel.model.queue import queue_cell
+from outlive._kernel.store.contract import Outcome
+from outlive._kernel.store.postgres import PostgresStore
+from outlive._kernel.store.postgres.connection import Session
 from outlive.errors import StoreUnavailableError
 from outlive_conformance.suite.builders import begin, claim, hire, message, new_tree, read_names
 from outlive_conformance.suite.eager import eager

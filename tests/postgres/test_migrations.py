@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from outlive._store.postgres import PostgresStore, query
+from outlive._kernel.store.postgres import PostgresStore, query
 from outlive.testing.clock import ManualClock
 from outlive_conformance.servers.postgres import PostgresServer
 from outlive_conformance.suite.builders import begin, get_run

@@ -7,9 +7,9 @@ import asyncio
 import pytest
 
 import outlive
-from outlive._store.postgres import PostgresStore
-from outlive._store.postgres.address import parse_address
-from outlive._store.postgres.streams import channel_of
+from outlive._kernel.store.postgres import PostgresStore
+from outlive._kernel.store.postgres.address import parse_address
+from outlive._kernel.store.postgres.streams import channel_of
 from outlive_conformance.suite.builders import begin, hire, message, new_tree, send
 from tests.engine.inside import store_of
 from tests.postgres.conftest import Opener

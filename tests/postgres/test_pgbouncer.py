@@ -10,8 +10,8 @@ import psycopg
 import pytest
 
 import outlive
-from outlive._store.contract import Outcome
-from outlive._store.postgres import PostgresStore, transaction
+from outlive._kernel.store.contract import Outcome
+from outlive._kernel.store.postgres import PostgresStore, transaction
 from outlive.testing.clock import ManualClock
 from outlive_conformance.servers.pgbouncer import PgBouncer
 from outlive_conformance.servers.postgres import PostgresServer

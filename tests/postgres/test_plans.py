@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from outlive._store.postgres import PostgresStore
-from outlive._store.postgres.query import statements
+from outlive._kernel.store.postgres import PostgresStore
+from outlive._kernel.store.postgres.query import statements
 from outlive_conformance.suite.builders import DEFINITION, hire
 from tests.postgres.support import connected
 

@@ -15,13 +15,13 @@ from itertools import count
 import asyncpg
 import pytest
 
-from outlive._store.postgres import pool as pools
-from outlive._store.postgres.address import PostgresAddress
-from outlive._store.postgres.checkpoints import append_checkpoint
-from outlive._store.postgres.commit import Writing
-from outlive._store.postgres.connection import USER_SETTINGS, Session
-from outlive._store.postgres.pool import BACKOFF_FIRST_SECONDS, BACKOFF_MAX_SECONDS, Pool
-from outlive._store.postgres.transaction import PostgresTransaction
+from outlive._kernel.store.postgres import pool as pools
+from outlive._kernel.store.postgres.address import PostgresAddress
+from outlive._kernel.store.postgres.checkpoints import append_checkpoint
+from outlive._kernel.store.postgres.commit import Writing
+from outlive._kernel.store.postgres.connection import USER_SETTINGS, Session
+from outlive._kernel.store.postgres.pool import BACKOFF_FIRST_SECONDS, BACKOFF_MAX_SECONDS, Pool
+from outlive._kernel.store.postgres.transaction import PostgresTransaction
 from outlive.errors import CommitUnknownError, StoreError, StoreUnavailableError
 from tests.postgres.support import in_time
 

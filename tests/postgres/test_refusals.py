@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from outlive._store.postgres import PostgresStore
-from outlive._store.postgres.connection import Session
+from outlive._kernel.store.postgres import PostgresStore
+from outlive._kernel.store.postgres.connection import Session
 from outlive.errors import StoreUnavailableError
 from outlive.errors.store import NotADatabaseError, SchemaTooNewError, SchemaTooOldError, UnfitServerError
 from outlive.testing.clock import ManualClock

@@ -11,10 +11,10 @@ import msgspec
 import pytest
 
 import outlive
-from outlive._journal.event import RunSucceeded, StepSucceeded
-from outlive._runtime.clock import SystemClock
-from outlive._store.postgres import PostgresStore
-from outlive.client.fsck import check_store
+from outlive._features.fsck.checker import check_store
+from outlive._kernel.journal.event import RunSucceeded, StepSucceeded
+from outlive._kernel.runtime.clock import SystemClock
+from outlive._kernel.store.postgres import PostgresStore
 from outlive.errors import RunNotFoundError, StoreUnavailableError
 from outlive.types import WorkerOptions
 from outlive_conformance.servers.postgres import PostgresServer

@@ -15,13 +15,13 @@ from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 from sqlalchemy.orm import Session as OrmSession
 
 import outlive
-from outlive._model import Run, RunFilter
-from outlive._store.contract import Delivery, Outcome
-from outlive._store.postgres import PostgresStore, requests
-from outlive._store.postgres.commit import Writing
-from outlive._store.postgres.connection import Session
-from outlive._store.postgres.store import SEARCHES_MAX
-from outlive._store.tables.searching import Search
+from outlive._kernel.model import Run, RunFilter
+from outlive._kernel.store.contract import Delivery, Outcome
+from outlive._kernel.store.postgres import PostgresStore, requests
+from outlive._kernel.store.postgres.commit import Writing
+from outlive._kernel.store.postgres.connection import Session
+from outlive._kernel.store.postgres.store import SEARCHES_MAX
+from outlive._kernel.store.tables.searching import Search
 from outlive.errors import ConfigurationError, RunExistsError, RunFinishedError, RunNotFoundError
 from outlive_conformance.servers.postgres import PostgresServer
 from outlive_conformance.suite.builders import blob, claim, get_run, hire, message, new_tree
@@ -143,7 +143,7 @@ async def test_tree_is_there_when_the_user_commits(
     assert (run.tags, run.timeout_at) == ({"a": "b"}, store.now() + 5)
     assert await store.read_journal(run.journal) == change.rows
     assert await store.get_blobs([blob(b"\0large\xff").id]) == {blob(b"\0large\xff").id: b"\0large\xff"}
-    assert await store.list_runs(outlive._model.RunFilter(tags={"a": "b"})) == [run]
+    assert await store.list_runs(RunFilter(tags={"a": "b"})) == [run]
     assert await claim(store, "worker-a") == ["run-1"]
     assert ["go"] == [mail.name for mail in (await store.read_inbox([run.journal]))[run.journal]]
 
@@ -195,7 +195,7 @@ async def test_odd_names_of_schemas_reach_every_driver(
     for number, connecting in enumerate(DRIVERS):
         async with connecting(plain(url)) as connection:
             assert await odd.request_start(connection, new_tree(odd, f"run-{number}")) is Outcome.COMMITTED
-    assert len(await odd.list_runs(outlive._model.RunFilter())) == len(DRIVERS)
+    assert len(await odd.list_runs(RunFilter())) == len(DRIVERS)
     await odd.close()
 
 

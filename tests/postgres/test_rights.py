@@ -10,10 +10,10 @@ import asyncpg
 import pytest
 
 import outlive
-from outlive._store.diagnosis import Level
-from outlive._store.postgres import PostgresStore
-from outlive._store.postgres.diagnosis import diagnose_server
-from outlive._store.postgres.query import functions_version, migrations
+from outlive._kernel.store.diagnosis import Level
+from outlive._kernel.store.postgres import PostgresStore
+from outlive._kernel.store.postgres.diagnosis import diagnose_server
+from outlive._kernel.store.postgres.query import functions_version, migrations
 from outlive.errors.store import UnfitServerError
 from outlive.testing.clock import ManualClock
 from outlive_conformance.servers.postgres import PostgresServer

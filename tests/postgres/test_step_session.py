@@ -6,10 +6,10 @@ import asyncio
 
 import pytest
 
-from outlive._store.contract import Outcome
-from outlive._store.postgres import PostgresStore, connection
-from outlive._store.postgres import transaction as transaction_module
-from outlive._store.postgres.store import STEP_SESSIONS_MAX
+from outlive._kernel.store.contract import Outcome
+from outlive._kernel.store.postgres import PostgresStore, connection
+from outlive._kernel.store.postgres import transaction as transaction_module
+from outlive._kernel.store.postgres.store import STEP_SESSIONS_MAX
 from outlive.errors.store import TransactionOverError
 from outlive_conformance.suite.builders import begin, stepped
 from tests.postgres.support import connected, in_time, until

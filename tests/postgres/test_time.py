@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from outlive._store.postgres.time import StoreTime
+from outlive._kernel.store.postgres.time import StoreTime
 
 SECOND = 1_000_000
 

@@ -9,12 +9,12 @@ import asyncpg
 import pytest
 
 import outlive
-from outlive._store.contract import Outcome
-from outlive._store.postgres import PostgresStore
-from outlive._store.postgres.address import parse_address
-from outlive._store.postgres.connection import Session
-from outlive._store.postgres.handle import StepHandle
-from outlive._store.postgres.store import STEP_SESSIONS_MAX
+from outlive._kernel.store.contract import Outcome
+from outlive._kernel.store.postgres import PostgresStore
+from outlive._kernel.store.postgres.address import parse_address
+from outlive._kernel.store.postgres.connection import Session
+from outlive._kernel.store.postgres.handle import StepHandle
+from outlive._kernel.store.postgres.store import STEP_SESSIONS_MAX
 from outlive.errors import CommitUnknownError, StoreUnavailableError
 from outlive.errors.store import TransactionOverError, TransactionRefusedError
 from outlive_conformance.servers.proxy import Proxy

@@ -14,10 +14,10 @@ from typing import Any, ClassVar, TypeVar
 
 import pytest
 
-from outlive._store.contract import CLOSE_SECONDS, Outcome
-from outlive._store.postgres import PostgresStore, listen
-from outlive._store.postgres import beat as beats
-from outlive._store.postgres.connection import connect
+from outlive._kernel.store.contract import CLOSE_SECONDS, Outcome
+from outlive._kernel.store.postgres import PostgresStore, listen
+from outlive._kernel.store.postgres import beat as beats
+from outlive._kernel.store.postgres.connection import connect
 from outlive._tasks import own_task
 from outlive.errors import CommitUnknownError, StoreError, StoreUnavailableError
 from outlive.testing.clock import ManualClock
@@ -419,7 +419,7 @@ async def test_store_keeps_nothing_of_verbs_that_have_ended(
         verbs.append(weakref.ref(task))
         return task
 
-    monkeypatch.setattr("outlive._store.postgres.store.own_task", own_verb)
+    monkeypatch.setattr("outlive._kernel.store.postgres.store.own_task", own_verb)
     tree = await begin(store)
     await tree.step()
     assert await store.append_checkpoint("run-1", (1, 1, 1, b"", None))
@@ -459,7 +459,7 @@ async def test_a_beat_is_quiet_when_the_interpreter_ends_first(
     store: PostgresStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Python ends the threads of pools before ours: what a keeper does then is no error that anybody should see."""
-    monkeypatch.setattr("outlive._store.postgres.beat.ThreadPoolExecutor", EndedThreads)
+    monkeypatch.setattr("outlive._kernel.store.postgres.beat.ThreadPoolExecutor", EndedThreads)
     await hire(store, "worker-a")
     beat = store.open_beat("worker-a")
     assert await asyncio.to_thread(beat.renew, lease_seconds=30)

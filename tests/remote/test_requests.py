@@ -10,9 +10,9 @@ import pytest
 from msgspec.structs import replace
 
 import outlive
+from outlive._features.bulk.verbs import BulkProgress
 from outlive._features.queues.remote import LOOK_SECONDS
-from outlive._runtime.wakeup import Wakeup
-from outlive.client.bulk_operations import BulkProgress
+from outlive._kernel.runtime.wakeup import Wakeup
 from outlive.errors import ConfigurationError, InvalidArgumentError, RunFailedError, RunParkedError, RunTimedOutError
 from outlive.errors.run import AskTimeoutError
 from outlive.http.wire.runs import NotEnded, ResultView

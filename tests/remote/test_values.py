@@ -13,7 +13,7 @@ import msgspec
 from click.testing import CliRunner
 
 import outlive
-from outlive._values.approval import NewLink
+from outlive._kernel.values.approval import NewLink
 from outlive.cli import main
 from outlive.http import Api
 from outlive.testing import TestEngine

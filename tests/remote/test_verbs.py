@@ -13,18 +13,18 @@ from typing import Any, get_type_hints
 import pytest
 
 from outlive import connect, flow, types
+from outlive._features.approvals.links import Links
 from outlive._features.approvals.remote import RemoteLinks
+from outlive._features.batches.batch import Batch, StoredBatch
+from outlive._features.batches.remote import RemoteBatch
+from outlive._features.bulk.verbs import BulkOperation
 from outlive._features.flows.document.model import Document
 from outlive._features.flows.flow import FlowWorkflow
-from outlive.client import contract
-from outlive.client.batch import Batch, StoredBatch
-from outlive.client.bulk_operations import BulkOperation
-from outlive.client.decision_links import Links
-from outlive.client.handle import RunHandle, StoredRun
-from outlive.client.quotas import Quotas
+from outlive._features.namespaces.quotas import Quotas
+from outlive._kernel.client import contract
+from outlive._kernel.client.handle import RunHandle, StoredRun
 from outlive.engine import Engine, any_engine
 from outlive.engine.any_engine import AnyEngine, SyncEngine, SyncRunHandle
-from outlive.remote.batch import RemoteBatch
 from outlive.remote.engine import Remote
 from outlive.remote.run import RemoteRun
 

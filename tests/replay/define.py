@@ -12,16 +12,16 @@ from typing import Any, ParamSpec, TypeVar, cast
 
 import msgspec
 
-from outlive._define.step import Step, as_undo
-from outlive._define.workflow import Workflow
-from outlive._journal.arguments import Signature
-from outlive._journal.event import CancelRequested, RunCreated, SignalReceived
-from outlive._journal.tagged import to_plain
-from outlive._journal.value import Stored
-from outlive._model import Payload, Retry
-from outlive._model.policy import NO_RETRY
-from outlive._replay.command import StepOptions, StepSpec, WorkflowSpec
-from outlive._replay.execution import Execution
+from outlive._kernel.define.step import Step, as_undo
+from outlive._kernel.define.workflow import Workflow
+from outlive._kernel.journal.arguments import Signature
+from outlive._kernel.journal.event import CancelRequested, RunCreated, SignalReceived
+from outlive._kernel.journal.tagged import to_plain
+from outlive._kernel.journal.value import Stored
+from outlive._kernel.model import Payload, Retry
+from outlive._kernel.model.policy import NO_RETRY
+from outlive._kernel.replay.command import StepOptions, StepSpec, WorkflowSpec
+from outlive._kernel.replay.execution import Execution
 from outlive.errors.program import WorkflowNotFoundError
 
 P = ParamSpec("P")

@@ -23,9 +23,9 @@ from typing import Any, assert_never
 
 import msgspec
 
-from outlive._define.workflow import Workflow
-from outlive._journal.codec import open_row, salt_of, seal
-from outlive._journal.event import (
+from outlive._kernel.define.workflow import Workflow
+from outlive._kernel.journal.codec import open_row, salt_of, seal
+from outlive._kernel.journal.event import (
     AnyEvent,
     AttemptFailed,
     DetachedStarted,
@@ -41,10 +41,10 @@ from outlive._journal.event import (
     StepSucceeded,
     TimerFired,
 )
-from outlive._journal.failure import failure_of
-from outlive._model import RunStatus
-from outlive._model.policy import NO_RETRY, delay_seconds, is_last
-from outlive._replay.command import (
+from outlive._kernel.journal.failure import failure_of
+from outlive._kernel.model import RunStatus
+from outlive._kernel.model.policy import NO_RETRY, delay_seconds, is_last
+from outlive._kernel.replay.command import (
     AwaitEnd,
     CancelStep,
     Command,
@@ -58,8 +58,8 @@ from outlive._replay.command import (
     StartDetached,
     TakeSnapshot,
 )
-from outlive._replay.feeding import feed
-from outlive._runtime.tree.events import event_of_record
+from outlive._kernel.replay.feeding import feed
+from outlive._kernel.runtime.tree.events import event_of_record
 from tests.replay.define import NONCE, SECOND, START_AT, TURNS_MAX, Code, created, finish, pack
 from tests.replay.life import Key, Life, call_name, describe, is_inside_transaction, key_of, read_books, sort_asked
 

@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, assert_never
 
-from outlive._define.workflow import Workflow
-from outlive._journal.event import AnyEvent, Ending, PatchTaken, RunFailed, RunSucceeded
-from outlive._model import Wait
-from outlive._replay.command import (
+from outlive._kernel.define.workflow import Workflow
+from outlive._kernel.journal.event import AnyEvent, Ending, PatchTaken, RunFailed, RunSucceeded
+from outlive._kernel.model import Wait
+from outlive._kernel.replay.command import (
     AwaitEnd,
     CancelStep,
     Command,
@@ -24,9 +24,9 @@ from outlive._replay.command import (
     StartDetached,
     TakeSnapshot,
 )
-from outlive._replay.execution import Execution
-from outlive._replay.feeding import feed
-from outlive._replay.snapshot import SNAPSHOT
+from outlive._kernel.replay.execution import Execution
+from outlive._kernel.replay.feeding import feed
+from outlive._kernel.replay.snapshot import SNAPSHOT
 from tests.replay.define import TURNS_MAX, Code, unpack
 
 Asked = tuple[object, ...]

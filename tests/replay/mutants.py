@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from outlive._define.in_run import start, wait_for_signal
-from outlive._define.workflow import Workflow
-from outlive._journal.event import AnyEvent
-from outlive._model import Retry
+from outlive._kernel.define.in_run import start, wait_for_signal
+from outlive._kernel.define.workflow import Workflow
+from outlive._kernel.journal.event import AnyEvent
+from outlive._kernel.model import Retry
 from tests.replay.define import signal, step, workflow
 
 

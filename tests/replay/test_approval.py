@@ -10,18 +10,18 @@ from typing import Any
 import msgspec
 import pytest
 
-from outlive._define.approval import wait_for_approval
-from outlive._define.in_run import wait_for_signal
-from outlive._define.workflow import Workflow
-from outlive._journal.event import (
+from outlive._features.approvals.in_workflow import wait_for_approval
+from outlive._kernel.define.in_run import wait_for_signal
+from outlive._kernel.define.workflow import Workflow
+from outlive._kernel.journal.event import (
     ApprovalClosed,
     ApprovalDecided,
     ApprovalEscalated,
     ApprovalRequested,
     MessageSetAside,
 )
-from outlive._model import WaitKind
-from outlive._model.approval import Approval, ApprovalNotice, ApprovalRequest, Decision
+from outlive._kernel.model import WaitKind
+from outlive._kernel.model.approval import Approval, ApprovalNotice, ApprovalRequest, Decision
 from outlive.errors import ApprovalExpiredError
 from tests.replay.define import NONCE, START_AT, Code, cancel, pack, signal, step, unpack, workflow
 from tests.replay.driver import live

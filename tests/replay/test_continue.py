@@ -6,10 +6,10 @@ import asyncio
 
 import pytest
 
-from outlive._define.decide import continue_as_new
-from outlive._define.in_run import start, wait_for_signal
-from outlive._model import RunStatus
-from outlive._replay.command import EndRun
+from outlive._kernel.define.decide import continue_as_new
+from outlive._kernel.define.in_run import start, wait_for_signal
+from outlive._kernel.model import RunStatus
+from outlive._kernel.replay.command import EndRun
 from tests.replay.define import Code, cancel, signal, step, workflow
 from tests.replay.driver import live
 from tests.replay.life import assert_replays, fed

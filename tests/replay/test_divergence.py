@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from outlive._define.workflow import Workflow
-from outlive._journal.event import (
+from outlive._kernel.define.workflow import Workflow
+from outlive._kernel.journal.event import (
     AnyEvent,
     AttemptFailed,
     DetachedStarted,
@@ -23,10 +23,10 @@ from outlive._journal.event import (
     StepSucceeded,
     TimerFired,
 )
-from outlive._journal.fold import STATUS
-from outlive._replay.command import Command, EndRun, RunStep, StartChild, StartDetached
-from outlive._replay.execution import Execution
-from outlive._replay.feeding import feed
+from outlive._kernel.journal.fold import STATUS
+from outlive._kernel.replay.command import Command, EndRun, RunStep, StartChild, StartDetached
+from outlive._kernel.replay.execution import Execution
+from outlive._kernel.replay.feeding import feed
 from tests.replay.define import Code
 from tests.replay.driver import live
 from tests.replay.life import Asked, Life, describe, fed

@@ -11,12 +11,20 @@ from typing import Any
 import msgspec
 import pytest
 
-from outlive._define.decide import patched
-from outlive._define.in_run import wait_for_signal
-from outlive._define.workflow import Workflow
-from outlive._journal.event import AnyEvent, PatchTaken, RunClaimed, RunParked, RunReleased, RunResumed, RunSuspended
-from outlive._replay.command import Park
-from outlive._replay.feeding import feed
+from outlive._kernel.define.decide import patched
+from outlive._kernel.define.in_run import wait_for_signal
+from outlive._kernel.define.workflow import Workflow
+from outlive._kernel.journal.event import (
+    AnyEvent,
+    PatchTaken,
+    RunClaimed,
+    RunParked,
+    RunReleased,
+    RunResumed,
+    RunSuspended,
+)
+from outlive._kernel.replay.command import Park
+from outlive._kernel.replay.feeding import feed
 from outlive.errors import DefinitionError
 from tests.replay.define import START_AT, Code, signal, step, workflow
 from tests.replay.driver import live

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from outlive._define.in_run import start
-from outlive._journal.event import StepSucceeded, TimerFired
-from outlive._replay.feeding import feed
-from outlive._replay.loop import RunLoop
+from outlive._kernel.define.in_run import start
+from outlive._kernel.journal.event import StepSucceeded, TimerFired
+from outlive._kernel.replay.feeding import feed
+from outlive._kernel.replay.loop import RunLoop
 from outlive.errors.program import NotDurableError
 from tests.interrupts import keyboard, press_ctrl_c
 from tests.replay.define import START_AT, Code, created, plain, step, workflow

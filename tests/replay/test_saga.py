@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from outlive._define.in_run import start, wait_for_signal
-from outlive._define.saga import saga
-from outlive._journal.event import StepSucceeded
-from outlive._model import Retry
-from outlive._replay.rollback import SETTLE_SECONDS
+from outlive._kernel.define.in_run import start, wait_for_signal
+from outlive._kernel.define.saga import saga
+from outlive._kernel.journal.event import StepSucceeded
+from outlive._kernel.model import Retry
+from outlive._kernel.replay.rollback import SETTLE_SECONDS
 from outlive.errors.step import SagaClosedError
 from tests.replay.define import SECOND, START_AT, Code, cancel, signal, step, workflow
 from tests.replay.driver import live

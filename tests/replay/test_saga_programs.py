@@ -11,11 +11,11 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from outlive._define.map import Tolerance
-from outlive._define.map import map as map_items
-from outlive._define.saga import saga
-from outlive._journal.event import AnyEvent, StepSucceeded
-from outlive._model import Retry
+from outlive._kernel.define.map import Tolerance
+from outlive._kernel.define.map import map as map_items
+from outlive._kernel.define.saga import saga
+from outlive._kernel.journal.event import AnyEvent, StepSucceeded
+from outlive._kernel.model import Retry
 from tests.replay.define import Code, cancel, step, workflow
 from tests.replay.driver import live
 from tests.replay.life import Life, assert_replays

@@ -8,9 +8,9 @@ import pytest
 from msgspec.structs import replace
 
 from outlive import start
-from outlive._journal.arguments import Signature
-from outlive._journal.event import StepSucceeded
-from outlive._replay.command import RunStep
+from outlive._kernel.journal.arguments import Signature
+from outlive._kernel.journal.event import StepSucceeded
+from outlive._kernel.replay.command import RunStep
 from outlive.errors import UnserialisableError
 from tests.replay.define import Code, step, workflow
 from tests.replay.driver import live

@@ -17,9 +17,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from outlive._define.in_run import random, wait_for_signal
-from outlive._define.workflow import Workflow
-from outlive._journal.event import AnyEvent
+from outlive._kernel.define.in_run import random, wait_for_signal
+from outlive._kernel.define.workflow import Workflow
+from outlive._kernel.journal.event import AnyEvent
 from tests.replay.define import Code, cancel, signal, step, workflow
 from tests.replay.driver import live
 from tests.replay.life import Life, assert_replays

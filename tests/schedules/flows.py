@@ -8,7 +8,7 @@ from datetime import date, datetime
 from typing import Any
 
 import outlive
-from outlive._define.registry import Registry
+from outlive._kernel.define.registry import Registry
 from outlive.testing import TestEngine
 from tests.engine.support import stage
 

@@ -9,12 +9,13 @@ import pytest
 from msgspec.structs import replace
 
 import outlive
-from outlive._model.pause import MOVER
-from outlive._model.schedule import Overlap
-from outlive._runtime.services.scheduler import Scheduler
-from outlive._store.contract import Outcome, Store
-from outlive._store.schedules import ScheduleChange
-from outlive.client.fsck import Kind, check_store
+from outlive._features.fsck.checker import check_store
+from outlive._features.fsck.problem import Kind
+from outlive._features.schedules.service import Scheduler
+from outlive._kernel.model.pause import MOVER
+from outlive._kernel.model.schedule import Overlap
+from outlive._kernel.store.contract import Outcome, Store
+from outlive._kernel.store.schedules import ScheduleChange
 from outlive.errors import StoreUnavailableError
 from outlive.errors.run import ScheduleTrippedError
 from outlive.testing import TestEngine
@@ -291,7 +292,7 @@ async def test_a_bounded_look_leaves_none_behind(world: World, monkeypatch: pyte
 
     [TS-S12 TS-R32]
     """
-    monkeypatch.setattr("outlive._runtime.services.scheduler.SCHEDULES_AT_ONCE", 2)
+    monkeypatch.setattr("outlive._features.schedules.service.SCHEDULES_AT_ONCE", 2)
     async with world.engine(schedules=True) as engine:
         for number in range(7):
             await engine.schedules.set(f"digest-{number}", outlive.every(hours=1), tick_plain)

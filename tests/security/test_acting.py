@@ -10,9 +10,9 @@ import pytest
 from msgspec.structs import replace
 
 import outlive
-from outlive._runtime.services.audit_pruner import AuditPruner
-from outlive._store.audit import AuditRow
-from outlive._values.audit import AuditCheck
+from outlive._features.security.audit_pruner import AuditPruner
+from outlive._features.security.audit_values import AuditCheck
+from outlive._kernel.store.audit import AuditRow
 from outlive.errors import ConfigurationError, InvalidArgumentError, RunExistsError, RunNotFoundError
 from outlive.retention import KeepAudit
 from outlive.testing import TestEngine

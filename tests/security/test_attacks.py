@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from outlive import flow
-from outlive._model import RunStatus
-from outlive._model.trigger import SentEvent
-from outlive.client.events.delivering import deliver
+from outlive._features.events.delivering import deliver
+from outlive._kernel.model import RunStatus
+from outlive._kernel.model.trigger import SentEvent
 from outlive.errors import ConfigurationError, RunNotFoundError, StoreUnavailableError
 from outlive.errors.outside import DeliveryRefusedError, UnreachableError
 from outlive.errors.run import QuotaExceededError

@@ -12,10 +12,10 @@ from click.testing import CliRunner
 from msgspec.structs import replace
 
 import outlive
-from outlive._runtime.services.audit_pruner import AuditPruner
-from outlive._runtime.services.audit_sealer import AuditSealer
-from outlive._store.audit import NO_HASH, Action, AuditRow, body_of, decode_action, hash_of, pruned, sealed
-from outlive._values.audit import AuditCheck
+from outlive._features.security.audit_pruner import AuditPruner
+from outlive._features.security.audit_sealer import AuditSealer
+from outlive._features.security.audit_values import AuditCheck
+from outlive._kernel.store.audit import NO_HASH, Action, AuditRow, body_of, decode_action, hash_of, pruned, sealed
 from outlive.cli import main
 from outlive.errors import ConfigurationError, InvalidArgumentError
 from outlive.retention import KeepAudit

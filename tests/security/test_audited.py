@@ -9,9 +9,9 @@ from urllib.parse import quote
 import msgspec
 
 import outlive
-from outlive._journal.described import Described
-from outlive._model.trigger import EventTrigger, TriggerSet
-from outlive.client.events.triggers import TRIGGERS_CELL, Triggers
+from outlive._features.events.triggers import TRIGGERS_CELL, Triggers
+from outlive._kernel.journal.described import Described
+from outlive._kernel.model.trigger import EventTrigger, TriggerSet
 from outlive.errors import OutliveError
 from outlive.http import Api
 from outlive.http.operation import OPERATIONS

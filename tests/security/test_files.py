@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 import outlive
-from outlive._store.sqlite.connection import LockWait, Role, connect
+from outlive._kernel.store.sqlite.connection import LockWait, Role, connect
 from outlive.cli import main
 from outlive.errors import OutliveError
 from outlive.testing import TestEngine

@@ -16,7 +16,7 @@ import pytest
 from click.testing import CliRunner
 
 import outlive
-from outlive._journal.codec import checksum, salt_of
+from outlive._kernel.journal.codec import checksum, salt_of
 from outlive.cli import main
 from outlive.errors import OutliveError, RunExistsError
 from outlive.errors.store import HistoryFormatError

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from outlive.client.keys import KEY_CELLS, USE_SECONDS
+from outlive._features.security.keys import KEY_CELLS, USE_SECONDS
 from outlive.errors import InvalidArgumentError
 from outlive.errors.key import KeyNotFoundError
 from outlive.testing import TestEngine

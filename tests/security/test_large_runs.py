@@ -9,8 +9,8 @@ from collections.abc import AsyncIterator, Sequence
 import pytest
 
 import outlive
-from outlive._journal.codec import Row
-from outlive.client.shown import EVENTS_AT_ONCE, PORTION_BYTES
+from outlive._kernel.client.shown import EVENTS_AT_ONCE, PORTION_BYTES
+from outlive._kernel.journal.codec import Row
 from outlive.http import Api
 from outlive.http.asked import PAGE_BYTES_MAX
 from outlive.testing import TestEngine

@@ -11,14 +11,14 @@ import msgspec
 import pytest
 
 import outlive
-from outlive._model import Run, RunFilter
-from outlive._store.postgres import connection as postgres
-from outlive._store.postgres import requests
-from outlive._store.postgres.commit import Writing
-from outlive._store.postgres.store import SEARCHES_MAX
-from outlive._store.sqlite import connection as sqlite
-from outlive._store.sqlite import read
-from outlive._store.tables.searching import Search
+from outlive._kernel.model import Run, RunFilter
+from outlive._kernel.store.postgres import connection as postgres
+from outlive._kernel.store.postgres import requests
+from outlive._kernel.store.postgres.commit import Writing
+from outlive._kernel.store.postgres.store import SEARCHES_MAX
+from outlive._kernel.store.sqlite import connection as sqlite
+from outlive._kernel.store.sqlite import read
+from outlive._kernel.store.tables.searching import Search
 from outlive.http import Api, ApiLimits
 from outlive.http.line import AT_ONCE
 from outlive.http.operation import EVENT_STREAM, OPERATIONS, Operation

@@ -12,12 +12,12 @@ from msgspec import inspect
 
 import outlive
 from outlive import flow
-from outlive._define.registry import Registry
 from outlive._features.flows.document.model import FlowStep
 from outlive._features.flows.flow import register_flow
-from outlive._model.bounds import Bounds
-from outlive._model.key import SCOPES
-from outlive.client.definitions import Describer
+from outlive._features.security.key import SCOPES
+from outlive._kernel.client.definitions import Describer
+from outlive._kernel.define.registry import Registry
+from outlive._kernel.model.bounds import Bounds
 from outlive.errors import RunFailedError
 from outlive.http import Api
 from outlive.http.operation import OPERATIONS

@@ -10,8 +10,8 @@ import msgspec
 import pytest
 
 import outlive
-from outlive._define.registry import Registry
-from outlive.client.definitions import Describer
+from outlive._kernel.client.definitions import Describer
+from outlive._kernel.define.registry import Registry
 from outlive.errors.key import QueueRefusedError
 from outlive.http import Api
 from outlive.http.operation import OPERATIONS

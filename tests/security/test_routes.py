@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from outlive._model.key import SCOPES
+from outlive._features.security.key import SCOPES
 from outlive.http import Api, ApiLimits, Principal
 from outlive.http.operation import OPERATIONS, Operation
 from outlive.testing import TestEngine

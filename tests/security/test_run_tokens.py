@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 import outlive
-from outlive.client.run_tokens import TOKEN_CELLS
+from outlive._features.security.run_tokens import TOKEN_CELLS
 from outlive.http import Api, ApiLimits
 from outlive.http.operation import OPERATIONS
 from outlive.http.principal import NO_SCOPE

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive._define import bulk, intervention
-from outlive._replay.command import StepSpec
+from outlive._features.bulk import workflow as bulk
+from outlive._kernel.define import intervention
+from outlive._kernel.replay.command import StepSpec
 from outlive.http import Api
 from outlive.testing import TestEngine
 from tests.http.caller import Caller

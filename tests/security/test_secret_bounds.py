@@ -11,14 +11,14 @@ import pytest
 
 import outlive
 from outlive import flow
-from outlive._define.registry import Registry
+from outlive._features.events.delivering import deliver
 from outlive._features.flows.flow import register_flow
 from outlive._features.flows.outside.addresses import fixed_vars
 from outlive._features.flows.outside.allowed_hosts import parse_url
 from outlive._features.flows.outside.grants import place_of
 from outlive._features.flows.outside.settings import read
-from outlive._model.trigger import SentEvent
-from outlive.client.events.delivering import deliver
+from outlive._kernel.define.registry import Registry
+from outlive._kernel.model.trigger import SentEvent
 from outlive.errors import RunFailedError
 from outlive.errors.outside import SettingsError, UnreachableError
 from outlive.http import Api

@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 import outlive
-from outlive._model.run import is_internal
+from outlive._kernel.model.run import is_internal
 from outlive.errors import InvalidArgumentError, RunNotFoundError
 from outlive.http import Api, ApiLimits
 from outlive.http.operation import OPERATIONS, Operation
@@ -289,7 +289,7 @@ async def test_no_way_to_start_a_run_of_a_tenant_forgets_its_tag(
     engine: TestEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One that does is closed: the tags are looked at again where the run is created. [S33]"""
-    monkeypatch.setattr("outlive.client.starting.own_tags", lambda where, workflow, wanted: dict(wanted or {}))
+    monkeypatch.setattr("outlive._kernel.client.starting.own_tags", lambda where, workflow, wanted: dict(wanted or {}))
     with engine.audit.acting("a", tags={"tenant": "a"}):
         for tags in (None, {"tenant": "b"}):
             with pytest.raises(RunNotFoundError):

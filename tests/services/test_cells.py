@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 import outlive
-from outlive._runtime.services.cell_collector import CELL_TURNS_CELL
+from outlive._features.retention.cell_collector import CELL_TURNS_CELL
 from outlive.errors.key import LinkRefusedError
 from outlive.limits import Breaker, Debounce, FixedWindow, RateLimit, TokenBucket
 from outlive.testing import TestEngine
@@ -126,7 +126,7 @@ async def test_links_that_have_expired_are_removed() -> None:
 
 async def test_many_cells_are_walked_over_page_by_page(monkeypatch: pytest.MonkeyPatch) -> None:
     """A walk over many cells removes all that have expired, page by page."""
-    monkeypatch.setattr("outlive._runtime.services.cell_collector.CELLS_AT_ONCE", 2)
+    monkeypatch.setattr("outlive._features.retention.cell_collector.CELLS_AT_ONCE", 2)
     async with TestEngine(retention=[KEEP]) as engine:
         for number in range(5):
             await (await engine.start(bursting, "a", debounce=Debounce(key=f"{number}", quiet=1))).result()

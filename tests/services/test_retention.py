@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive._model import Run
-from outlive._runtime.services.pruner import RETENTION_CELL
-from outlive._store.contract import Store
-from outlive.client import purging
-from outlive.client.archive import Archive
-from outlive.client.tree_copy import TreeCopy, read_copy
+from outlive._features.moving.tree_copy import TreeCopy, read_copy
+from outlive._features.retention import purging
+from outlive._features.retention.archive import Archive
+from outlive._features.retention.pruner import RETENTION_CELL
+from outlive._kernel.model import Run
+from outlive._kernel.store.contract import Store
 from outlive.errors import ConfigurationError, InvalidArgumentError, OutliveError, RunNotFoundError, StoreError
 from outlive.errors.program import MissingExtraError
 from outlive.errors.store import ArchiveError

@@ -5,9 +5,9 @@ from collections.abc import Callable
 
 import pytest
 
-from outlive._runtime.clock import SystemClock
-from outlive._runtime.services.supervisor import RETRY_SECONDS, Services
-from outlive._runtime.wakeup import Wakeup
+from outlive._kernel.runtime.clock import SystemClock
+from outlive._kernel.runtime.services.supervisor import RETRY_SECONDS, Services
+from outlive._kernel.runtime.wakeup import Wakeup
 from outlive.errors import StoreUnavailableError
 from outlive.telemetry import Counters
 
@@ -139,7 +139,7 @@ async def test_a_service_rests_while_it_sleeps() -> None:
 
 async def test_stopping_cancels_what_takes_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
     """An engine does not wait for a service for ever."""
-    monkeypatch.setattr("outlive._runtime.services.supervisor.STOP_SECONDS", 0.01)
+    monkeypatch.setattr("outlive._kernel.runtime.services.supervisor.STOP_SECONDS", 0.01)
     begun = asyncio.Event()
 
     class Slow:

@@ -7,8 +7,8 @@ from typing import Any, cast
 
 import pytest
 
-from outlive._model.limit import Room
-from outlive._runtime.tree.attempt import Attempt
+from outlive._kernel.model.limit import Room
+from outlive._kernel.runtime.tree.attempt import Attempt
 from proof.simulation import draw, simulate, simulate_many
 from proof.simulation.loop import SimulatedLoop
 from proof.simulation.machines.course import WANTED, course_of, held, is_logged

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from outlive._store import streams
+from outlive._kernel.store import streams
 from proof.simulation import Report, draw, many, simulate, simulate_many
 from proof.simulation.machines.switches import MACHINE_SWITCHES
 from proof.simulation.plan import FixedTrip, Plan, Strike, from_json, to_json

@@ -19,9 +19,9 @@ from typing import Any
 import apsw
 
 import outlive
-from outlive._store.contract import Outcome
-from outlive._store.sqlite import SqliteStore
-from outlive._store.sqlite.bells import WORKERS, Bells
+from outlive._kernel.store.contract import Outcome
+from outlive._kernel.store.sqlite import SqliteStore
+from outlive._kernel.store.sqlite.bells import WORKERS, Bells
 from outlive.checkpoints import Checkpoint
 from outlive.errors import CommitUnknownError, OutliveError, StoreError
 from outlive.errors.store import DuplicateCheckpointError

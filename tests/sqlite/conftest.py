@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from outlive._store.sqlite import SqliteStore, migrate
-from outlive._store.sqlite.file import create_file
+from outlive._kernel.store.sqlite import SqliteStore, migrate
+from outlive._kernel.store.sqlite.file import create_file
 from outlive.testing.clock import ManualClock
 from tests.sqlite.disk import WatchedDisk, watched_disk
 

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 import outlive
+from outlive._kernel.client import answers
+from outlive._kernel.store.sqlite import SqliteStore
+from outlive._kernel.store.sqlite.bells import IDS_MAX, READERS, WORKERS, Bells
 from outlive._platform import open_bell
-from outlive._store.sqlite import SqliteStore
-from outlive._store.sqlite.bells import IDS_MAX, READERS, WORKERS, Bells
-from outlive.client import answers
 from outlive_conformance.suite.builders import begin, claim, follow, hire, message, new_tree, send
 from tests.engine.support import in_time, turns_of_the_loop
 from tests.sqlite.conftest import Child

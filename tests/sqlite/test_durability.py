@@ -11,9 +11,9 @@ from pathlib import Path
 import apsw
 import pytest
 
-from outlive._journal.checkpoint import CheckpointBody, seal_checkpoint
-from outlive._store.sqlite import SqliteStore, writer
-from outlive._store.sqlite.connection import LockWait, Role, Session, connect
+from outlive._kernel.journal.checkpoint import CheckpointBody, seal_checkpoint
+from outlive._kernel.store.sqlite import SqliteStore, writer
+from outlive._kernel.store.sqlite.connection import LockWait, Role, Session, connect
 from outlive.testing.clock import ManualClock
 from outlive_conformance.suite.builders import LEASE_SECONDS, begin, blob, claim, hire, message, send, stepped
 from outlive_conformance.suite.cells import add

@@ -15,9 +15,9 @@ from typing import Any
 import apsw
 import pytest
 
-from outlive._store.contract import Outcome
-from outlive._store.sqlite import SqliteStore, connection, file, writer
-from outlive._store.sqlite import store as store_module
+from outlive._kernel.store.contract import Outcome
+from outlive._kernel.store.sqlite import SqliteStore, connection, file, writer
+from outlive._kernel.store.sqlite import store as store_module
 from outlive.errors import ConfigurationError, StoreError, StoreUnavailableError
 from outlive.testing.clock import ManualClock
 from outlive_conformance.suite.builders import LEASE_SECONDS, begin, blob, claim, hire, read_events

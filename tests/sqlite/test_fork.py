@@ -9,7 +9,7 @@ from typing import Any
 import apsw
 import pytest
 
-from outlive._store.sqlite import SqliteStore
+from outlive._kernel.store.sqlite import SqliteStore
 from outlive.testing.clock import ManualClock
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import apsw
 
-from outlive._store.sqlite import SqliteStore
+from outlive._kernel.store.sqlite import SqliteStore
 from outlive.testing.clock import ManualClock
 from outlive_conformance.suite.builders import blob
 

@@ -11,12 +11,12 @@ from pathlib import Path
 import apsw
 import pytest
 
-from outlive._journal.event import RunSucceeded
-from outlive._store.contract import Change, Delivery, Outcome
-from outlive._store.sqlite import SqliteStore, thread
-from outlive._store.sqlite import writer as lanes
-from outlive._store.sqlite.connection import Session
-from outlive._store.sqlite.writer import WriteVerb
+from outlive._kernel.journal.event import RunSucceeded
+from outlive._kernel.store.contract import Change, Delivery, Outcome
+from outlive._kernel.store.sqlite import SqliteStore, thread
+from outlive._kernel.store.sqlite import writer as lanes
+from outlive._kernel.store.sqlite.connection import Session
+from outlive._kernel.store.sqlite.writer import WriteVerb
 from outlive.errors import CommitUnknownError, InternalError
 from outlive_conformance.suite.builders import (
     Writer,
@@ -283,7 +283,7 @@ async def test_wal_is_moved_into_the_file_and_does_not_grow_for_ever(
     store: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The writer makes checkpoints, and no other connection does."""
-    monkeypatch.setattr("outlive._store.sqlite.writer.CHECKPOINT_PAGES", 10)
+    monkeypatch.setattr("outlive._kernel.store.sqlite.writer.CHECKPOINT_PAGES", 10)
     wal = path.with_name("outlive.db-wal")
     tree = await begin(store)
     schema, sizes = wal.stat().st_size, []

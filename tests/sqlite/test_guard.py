@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from outlive._store.contract import Outcome
-from outlive._store.sqlite import SqliteStore
+from outlive._kernel.store.contract import Outcome
+from outlive._kernel.store.sqlite import SqliteStore
 from outlive.errors.store import TransactionRefusedError
 from outlive_conformance.suite.builders import begin, message, read_message_ids, send, stepped
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from outlive._store.sqlite import SqliteStore
-from outlive._store.sqlite.backup import copy_file
+from outlive._kernel.store.sqlite import SqliteStore
+from outlive._kernel.store.sqlite.backup import copy_file
 from outlive.testing.clock import ManualClock
 from outlive_conformance.suite.builders import begin
 

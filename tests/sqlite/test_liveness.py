@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from outlive._store.sqlite import SqliteStore, lock
-from outlive._store.sqlite.lock import WorkerLocks
+from outlive._kernel.store.sqlite import SqliteStore, lock
+from outlive._kernel.store.sqlite.lock import WorkerLocks
 from outlive.testing.clock import ManualClock
 from outlive_conformance.suite.builders import LEASE_SECONDS, begin, claim, hire
 

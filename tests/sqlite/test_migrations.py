@@ -10,8 +10,8 @@ from typing import Any
 import apsw
 import pytest
 
-from outlive._store.sqlite import SqliteStore
-from outlive._store.sqlite.migrate import migrations
+from outlive._kernel.store.sqlite import SqliteStore
+from outlive._kernel.store.sqlite.migrate import migrations
 from outlive.errors import StoreUnavailableError
 from outlive.errors.store import NotADatabaseError, SchemaTooNewError, SchemaTooOldError
 from outlive.testing.clock import ManualClock

@@ -14,9 +14,9 @@ from pathlib import Path
 import apsw
 import pytest
 
-from outlive._model import RunFilter
-from outlive._store.sqlite import SqliteStore
-from outlive._store.sqlite.connection import Session
+from outlive._kernel.model import RunFilter
+from outlive._kernel.store.sqlite import SqliteStore
+from outlive._kernel.store.sqlite.connection import Session
 from outlive.errors import StoreError
 from outlive.errors.store import StoreMovedError
 from outlive_conformance.suite.builders import begin, blob, claim, hire, message, send, stepped

@@ -11,9 +11,9 @@ from typing import Any
 import apsw
 import pytest
 
-from outlive._store.sqlite import SqliteStore, connection, file, migrate
-from outlive._store.sqlite.connection import LockWait, Role, Session, translate
-from outlive._store.sqlite.lock import WorkerLocks
+from outlive._kernel.store.sqlite import SqliteStore, connection, file, migrate
+from outlive._kernel.store.sqlite.connection import LockWait, Role, Session, translate
+from outlive._kernel.store.sqlite.lock import WorkerLocks
 from outlive.errors import StoreUnavailableError
 from outlive.testing.clock import ManualClock
 from outlive_conformance.suite.builders import begin

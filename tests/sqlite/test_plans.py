@@ -10,9 +10,9 @@ from typing import Any
 import apsw
 import pytest
 
-from outlive._store.sqlite import SqliteStore
-from outlive._store.sqlite.query import SQL, bulk, sql
-from outlive._store.tables.searching import SOURCES
+from outlive._kernel.store.sqlite import SqliteStore
+from outlive._kernel.store.sqlite.query import SQL, bulk, sql
+from outlive._kernel.store.tables.searching import SOURCES
 from outlive.testing.clock import ManualClock
 from outlive_conformance.suite.builders import DEFINITION
 

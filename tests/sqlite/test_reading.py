@@ -8,9 +8,9 @@ import threading
 import apsw
 import pytest
 
-from outlive._model import RunFilter
-from outlive._store.sqlite import SqliteStore, read
-from outlive._store.sqlite.connection import Session
+from outlive._kernel.model import RunFilter
+from outlive._kernel.store.sqlite import SqliteStore, read
+from outlive._kernel.store.sqlite.connection import Session
 from outlive_conformance.suite.builders import begin
 from tests.sqlite.threads import in_reader
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from outlive._journal.codec import salt_of, seal
-from outlive._journal.event import RunContinued, RunSucceeded
-from outlive._model import RunFilter
-from outlive._store.contract import Outcome
-from outlive._store.sqlite import SqliteStore, commit
+from outlive._kernel.journal.codec import salt_of, seal
+from outlive._kernel.journal.event import RunContinued, RunSucceeded
+from outlive._kernel.model import RunFilter
+from outlive._kernel.store.contract import Outcome
+from outlive._kernel.store.sqlite import SqliteStore, commit
 from outlive_conformance.suite.builders import begin, created, get_run, message, send, stepped, value
 from outlive_conformance.suite.successors import continuation
 

@@ -9,10 +9,10 @@ from typing import TypeVar
 import apsw
 import pytest
 
-from outlive._store.contract import Outcome
-from outlive._store.sqlite import SqliteStore, transaction
-from outlive._store.sqlite.query import BEGIN_WRITE, COMMIT, Value
-from outlive._store.sqlite.writer import Refused, Writer
+from outlive._kernel.store.contract import Outcome
+from outlive._kernel.store.sqlite import SqliteStore, transaction
+from outlive._kernel.store.sqlite.query import BEGIN_WRITE, COMMIT, Value
+from outlive._kernel.store.sqlite.writer import Refused, Writer
 from outlive.errors import CommitUnknownError, StoreUnavailableError
 from outlive.errors.store import TransactionOverError
 from outlive_conformance.suite.builders import begin, blob, stepped

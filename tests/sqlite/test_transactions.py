@@ -10,8 +10,8 @@ from pathlib import Path
 import apsw
 import pytest
 
-from outlive._store.contract import Outcome
-from outlive._store.sqlite import SqliteStore, connection, transaction
+from outlive._kernel.store.contract import Outcome
+from outlive._kernel.store.sqlite import SqliteStore, connection, transaction
 from outlive.errors import ConfigurationError
 from outlive.errors.store import TransactionOverError, TransactionRefusedError
 from outlive.testing.clock import ManualClock

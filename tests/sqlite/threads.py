@@ -7,11 +7,11 @@ from typing import Any
 
 import apsw
 
-from outlive._store.sqlite import SqliteStore
-from outlive._store.sqlite.connection import Session
-from outlive._store.sqlite.thread import Job
-from outlive._store.sqlite.transaction import BEGIN
-from outlive._store.sqlite.writer import Writer, WriteVerb
+from outlive._kernel.store.sqlite import SqliteStore
+from outlive._kernel.store.sqlite.connection import Session
+from outlive._kernel.store.sqlite.thread import Job
+from outlive._kernel.store.sqlite.transaction import BEGIN
+from outlive._kernel.store.sqlite.writer import Writer, WriteVerb
 
 
 async def on_writer(store: SqliteStore, do: Callable[[apsw.Connection], Any]) -> Any:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from outlive._store.postgres.address import PostgresAddress
-from outlive._store.postgres.connection import Connection, connect
+from outlive._kernel.store.postgres.address import PostgresAddress
+from outlive._kernel.store.postgres.connection import Connection, connect
 
 
 class LastingConnections:
@@ -20,7 +20,7 @@ class LastingConnections:
         self._free: dict[PostgresAddress, list[Connection]] = {}
 
     async def connect(self, address: PostgresAddress, *, settings: dict[str, str] | None = None) -> Any:
-        """In place of `outlive._store.postgres.connection.connect`."""
+        """In place of `outlive._kernel.store.postgres.connection.connect`."""
         if settings is not None:
             return await connect(address, settings=settings)  # A user may do anything with it.
         free = self._free.setdefault(address, [])

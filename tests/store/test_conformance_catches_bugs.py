@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 import pytest
 from msgspec.structs import replace
 
-from outlive._model import Run, RunFilter
-from outlive._store.contract import Change, Claim, Claims, Delivery, Inbound, Message, Outcome
-from outlive._store.memory import MemoryStore, Tree
+from outlive._kernel.model import Run, RunFilter
+from outlive._kernel.store.contract import Change, Claim, Claims, Delivery, Inbound, Message, Outcome
+from outlive._kernel.store.memory import MemoryStore, Tree
 from outlive_conformance.suite import MemoryFactory, find_failures
 
 

@@ -7,9 +7,9 @@ from typing import ClassVar
 import pytest
 from msgspec.structs import replace
 
-from outlive._store.contract import Answer, Refusal
-from outlive._store.memory import MemoryStore
-from outlive._store.memory.state import Tree
+from outlive._kernel.store.contract import Answer, Refusal
+from outlive._kernel.store.memory import MemoryStore
+from outlive._kernel.store.memory.state import Tree
 from outlive_conformance.suite import MemoryFactory, find_failures
 
 

@@ -6,8 +6,8 @@ from typing import ClassVar, TypeVar
 
 import pytest
 
-from outlive._store.contract import Action, CellChange
-from outlive._store.memory import MemoryStore
+from outlive._kernel.store.contract import Action, CellChange
+from outlive._kernel.store.memory import MemoryStore
 from outlive_conformance.suite import MemoryFactory, find_failures
 
 T = TypeVar("T")

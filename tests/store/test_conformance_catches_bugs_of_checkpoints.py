@@ -6,8 +6,8 @@ from typing import ClassVar
 
 import pytest
 
-from outlive._journal.checkpoint import CheckpointRow
-from outlive._store.memory import MemoryStore
+from outlive._kernel.journal.checkpoint import CheckpointRow
+from outlive._kernel.store.memory import MemoryStore
 from outlive_conformance.suite import MemoryFactory, find_failures
 
 CUT = 2 * 1024 * 1024

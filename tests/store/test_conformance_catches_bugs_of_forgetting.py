@@ -7,8 +7,8 @@ from typing import ClassVar
 import pytest
 from msgspec.structs import replace
 
-from outlive._store.contract import PAGE_SIZE_MAX, Change, Forgotten, ItemResult, Outcome
-from outlive._store.memory import MemoryStore, Tree
+from outlive._kernel.store.contract import PAGE_SIZE_MAX, Change, Forgotten, ItemResult, Outcome
+from outlive._kernel.store.memory import MemoryStore, Tree
 from outlive_conformance.suite import MemoryFactory, find_failures
 
 

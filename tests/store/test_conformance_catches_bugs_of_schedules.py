@@ -6,9 +6,9 @@ from typing import ClassVar
 import pytest
 from msgspec.structs import replace
 
-from outlive._store.contract import Outcome
-from outlive._store.memory import MemoryStore
-from outlive._store.schedules import DueSchedules, ScheduleChange
+from outlive._kernel.store.contract import Outcome
+from outlive._kernel.store.memory import MemoryStore
+from outlive._kernel.store.schedules import DueSchedules, ScheduleChange
 from outlive_conformance.suite import MemoryFactory, find_failures
 
 

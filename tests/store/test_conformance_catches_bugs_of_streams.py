@@ -7,9 +7,9 @@ from typing import ClassVar
 import pytest
 from msgspec.structs import replace
 
-from outlive._store.contract import Change, Outcome
-from outlive._store.memory import MemoryStore
-from outlive._store.streams import MARK_BITS, Appended, StreamAppend, StreamChunk, StreamLimits, StreamLine
+from outlive._kernel.store.contract import Change, Outcome
+from outlive._kernel.store.memory import MemoryStore
+from outlive._kernel.store.streams import MARK_BITS, Appended, StreamAppend, StreamChunk, StreamLimits, StreamLine
 from outlive_conformance.suite import MemoryFactory, find_failures
 
 

@@ -7,12 +7,12 @@ from typing import ClassVar
 import pytest
 from msgspec.structs import replace
 
-from outlive._journal.codec import Row
-from outlive._model import Run
-from outlive._model.payload import Blob
-from outlive._store.contract import Change, Outcome
-from outlive._store.memory import MemoryStore, Tree
-from outlive._store.memory.transaction import MemoryTransaction
+from outlive._kernel.journal.codec import Row
+from outlive._kernel.model import Run
+from outlive._kernel.model.payload import Blob
+from outlive._kernel.store.contract import Change, Outcome
+from outlive._kernel.store.memory import MemoryStore, Tree
+from outlive._kernel.store.memory.transaction import MemoryTransaction
 from outlive_conformance.suite import MemoryFactory, find_failures
 
 

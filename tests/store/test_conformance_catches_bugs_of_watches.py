@@ -7,9 +7,9 @@ from typing import ClassVar
 import pytest
 from msgspec.structs import replace
 
-from outlive._model import Run
-from outlive._store.contract import Change, Outcome, Watch
-from outlive._store.memory import MemoryStore
+from outlive._kernel.model import Run
+from outlive._kernel.store.contract import Change, Outcome, Watch
+from outlive._kernel.store.memory import MemoryStore
 from outlive_conformance.suite import MemoryFactory, find_failures
 
 

@@ -5,7 +5,7 @@ from types import ModuleType
 
 import pytest
 
-from outlive._store.memory import MemoryStore
+from outlive._kernel.store.memory import MemoryStore
 from outlive_conformance.suite import MemoryFactory, find_failures
 from tests.store import (
     test_conformance_catches_bugs,

@@ -3,7 +3,7 @@
 import apsw
 import pytest
 
-from outlive._store.memory import MemoryStore
+from outlive._kernel.store.memory import MemoryStore
 from outlive.errors.store import TransactionOverError
 from outlive.testing.clock import ManualClock
 from outlive_conformance.suite import LocalStoreConformance, MemoryFactory, StoreFactory

@@ -7,7 +7,7 @@ import asyncio
 import apsw
 import pytest
 
-from outlive._store.memory import MemoryStore
+from outlive._kernel.store.memory import MemoryStore
 from outlive.testing.clock import ManualClock
 
 

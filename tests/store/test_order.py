@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from outlive._model import Run, RunStatus
-from outlive._store.contract import Change
-from outlive._store.memory import MemoryStore
-from outlive._store.tables.order import can_write_at_once
+from outlive._kernel.model import Run, RunStatus
+from outlive._kernel.store.contract import Change
+from outlive._kernel.store.memory import MemoryStore
+from outlive._kernel.store.tables.order import can_write_at_once
 from outlive.testing.clock import ManualClock
 from outlive_conformance.suite.builders import message, new_tree
 

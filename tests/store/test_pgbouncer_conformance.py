@@ -8,7 +8,7 @@ from itertools import count
 
 import pytest
 
-from outlive._store.postgres import PostgresStore
+from outlive._kernel.store.postgres import PostgresStore
 from outlive_conformance.servers.pgbouncer import PgBouncer
 from outlive_conformance.servers.postgres import PostgresServer
 from outlive_conformance.suite import LocalStoreConformance, StoreFactory

@@ -11,8 +11,8 @@ import asyncpg
 import pytest
 import pytest_asyncio
 
-from outlive._store.contract import Store
-from outlive._store.postgres import PostgresStore, pool
+from outlive._kernel.store.contract import Store
+from outlive._kernel.store.postgres import PostgresStore, pool
 from outlive_conformance.servers.postgres import PostgresServer
 from outlive_conformance.suite import PersistentFactory, StoreConformance, StoreFactory
 from tests.store.lasting import LastingConnections

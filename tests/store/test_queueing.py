@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from outlive._model.pause import Pause
-from outlive._model.queue import QueueLimits, QueueRecord, RateTier, queue_data, queue_in
-from outlive._store.tables.queueing import PLAN_MIN, ROUNDS_MAX, Held, Serving, sources
+from outlive._kernel.model.pause import Pause
+from outlive._kernel.model.queue import QueueLimits, QueueRecord, RateTier, queue_data, queue_in
+from outlive._kernel.store.tables.queueing import PLAN_MIN, ROUNDS_MAX, Held, Serving, sources
 
 
 def serving(limits: QueueLimits | None = None, held: Held = Held(), *, limit: int = 10) -> Serving:  # noqa: B008

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from outlive._store.sqlite import SqliteStore, migrate
-from outlive._store.sqlite.file import create_file
+from outlive._kernel.store.sqlite import SqliteStore, migrate
+from outlive._kernel.store.sqlite.file import create_file
 from outlive_conformance.suite import PersistentFactory, StoreConformance, StoreFactory
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from outlive._journal.event import (
+from outlive._kernel.journal.event import (
     AnyEvent,
     ApprovalDecided,
     AskAnswered,
@@ -21,7 +21,7 @@ from outlive._journal.event import (
     StepIntended,
     StepSucceeded,
 )
-from outlive._model import Payload, Run, RunStatus
+from outlive._kernel.model import Payload, Run, RunStatus
 from outlive.testing.fsck import Problem
 from proof.storm.checks import CHECKS
 from proof.storm.effects import Effect

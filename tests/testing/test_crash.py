@@ -13,11 +13,11 @@ import pytest
 
 import outlive
 from outlive import Retry
-from outlive._journal.codec import open_row, salt_of, seal
-from outlive._runtime.session.replays import Replays
-from outlive._runtime.session.worker import Worker
-from outlive._store.contract import Change, Outcome, Store
-from outlive._store.memory import MemoryState, MemoryStore
+from outlive._kernel.journal.codec import open_row, salt_of, seal
+from outlive._kernel.runtime.session.replays import Replays
+from outlive._kernel.runtime.session.worker import Worker
+from outlive._kernel.store.contract import Change, Outcome, Store
+from outlive._kernel.store.memory import MemoryState, MemoryStore
 from outlive.errors import ConfigurationError
 from outlive.testing import SurvivalError, Survivor, TestEngine, crash_everywhere
 from outlive.testing.crash.mortal import Death

@@ -15,7 +15,7 @@ import apsw
 import pytest
 
 import outlive
-from outlive._define.registry import REGISTRY
+from outlive._kernel.define.registry import REGISTRY
 from outlive.errors import StoreUnavailableError
 from outlive.errors.store import SchemaTooOldError
 from outlive.testing import TestEngine

@@ -10,11 +10,11 @@ import msgspec
 import pytest
 
 import outlive
-from outlive._define.workflow import Workflow
-from outlive._journal.codec import checksum, salt_of
-from outlive._journal.event import AnyEvent, RunCancelled, RunCreated, SignalReceived
-from outlive._journal.packing import Packer
-from outlive._model import Limits, Payload
+from outlive._kernel.define.workflow import Workflow
+from outlive._kernel.journal.codec import checksum, salt_of
+from outlive._kernel.journal.event import AnyEvent, RunCancelled, RunCreated, SignalReceived
+from outlive._kernel.journal.packing import Packer
+from outlive._kernel.model import Limits, Payload
 from outlive.errors import ConfigurationError, RunFailedError
 from outlive.errors.store import HistoryFormatError
 from outlive.testing import HistoryMismatchError, TestEngine, replay

@@ -12,10 +12,10 @@ import pytest
 
 import outlive
 from outlive import Retry
-from outlive._store.contract import Store
-from outlive._store.memory import MemoryState, MemoryStore
-from outlive._store.postgres import PostgresStore
-from outlive._store.sqlite import SqliteStore
+from outlive._kernel.store.contract import Store
+from outlive._kernel.store.memory import MemoryState, MemoryStore
+from outlive._kernel.store.postgres import PostgresStore
+from outlive._kernel.store.sqlite import SqliteStore
 from outlive.testing import TestEngine, crash_everywhere, replay
 from proof.postgres_place import PostgresPlace
 

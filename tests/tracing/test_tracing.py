@@ -18,7 +18,7 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_ON, ParentBased, Sampler, Tr
 from opentelemetry.trace import SpanKind, StatusCode
 
 import outlive
-from outlive._define.middleware import NO_HOOKS, hooks_of
+from outlive._kernel.define.middleware import NO_HOOKS, hooks_of
 from outlive.cli.worker import worker
 from outlive.testing import TestEngine
 from tests.engine.inside import journal_of
@@ -334,16 +334,16 @@ async def test_until_the_program_has_set_a_provider_nothing_is_traced() -> None:
 
 def test_tracing_without_opentelemetry_has_no_hooks(monkeypatch: pytest.MonkeyPatch) -> None:
     """A program with Tracing runs without hooks where OpenTelemetry is not installed."""
-    monkeypatch.delattr("outlive._define.spans", raising=False)
-    monkeypatch.setitem(sys.modules, "outlive._define.spans", None)
+    monkeypatch.delattr("outlive._kernel.define.spans", raising=False)
+    monkeypatch.setitem(sys.modules, "outlive._kernel.define.spans", None)
 
     assert hooks_of([outlive.middleware.Tracing()]) == NO_HOOKS
 
 
-@pytest.mark.parametrize("missing", ["outlive._define.spans", "opentelemetry.sdk"], ids=["all", "the SDK"])
+@pytest.mark.parametrize("missing", ["outlive._kernel.define.spans", "opentelemetry.sdk"], ids=["all", "the SDK"])
 def test_a_command_line_that_wants_traces_says_what_is_missing(missing: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before anything runs. The API, which `outlive[otel]` installs, makes no spans."""
-    monkeypatch.delattr("outlive._define.spans", raising=False)
+    monkeypatch.delattr("outlive._kernel.define.spans", raising=False)
     monkeypatch.setitem(sys.modules, missing, None)
     done = CliRunner().invoke(worker, ["--store", "memory:", "--tracing"])
 

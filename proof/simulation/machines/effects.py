@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from outlive._runtime.tree.attempt import Attempt
+from outlive._kernel.runtime.tree.attempt import Attempt
 from proof.simulation.world import World
 
 Call = tuple[int, str]

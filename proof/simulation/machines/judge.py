@@ -6,7 +6,7 @@ from collections.abc import Callable
 from itertools import dropwhile
 from typing import Any
 
-from outlive._journal.event import (
+from outlive._kernel.journal.event import (
     AnyEvent,
     CancelRequested,
     RunCancelled,
@@ -17,7 +17,7 @@ from outlive._journal.event import (
     StepFailed,
     StepSucceeded,
 )
-from outlive._model import Payload, Run, RunStatus
+from outlive._kernel.model import Payload, Run, RunStatus
 from outlive.errors.step import UNDO_FAILED
 from proof.simulation.book import Book
 from proof.simulation.machines.course import Course, course_of, held, is_logged

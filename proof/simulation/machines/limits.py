@@ -15,8 +15,8 @@ from typing import Any
 
 import msgspec
 
-from outlive._model.breaker import Breaker, BreakerState, Permit, Phase
-from outlive._model.limit import FixedWindow, RateLimit, Room, TokenBucket
+from outlive._kernel.model.breaker import Breaker, BreakerState, Permit, Phase
+from outlive._kernel.model.limit import FixedWindow, RateLimit, Room, TokenBucket
 from proof.simulation.loop import SimulatedLoop
 from proof.simulation.world import World
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from outlive._define.machine.joins import All, PartialTimeout, Quorum
-from outlive._define.machine.joins import Any as AnyOne
-from outlive._define.machine.machine import Machine
-from outlive._define.machine.split import Branch
-from outlive._define.machine.wire import MachineResult
-from outlive._define.registry import Registry
-from outlive._model import Retry
+from outlive._features.machines.joins import All, PartialTimeout, Quorum
+from outlive._features.machines.joins import Any as AnyOne
+from outlive._features.machines.machine import Machine
+from outlive._features.machines.split import Branch
+from outlive._features.machines.wire import MachineResult
+from outlive._kernel.define.registry import Registry
+from outlive._kernel.model import Retry
 from proof.simulation.machines import states
 from proof.simulation.machines.legs import ATTEMPTS, MACHINES
 from proof.simulation.machines.limits import BREAKER, LIMIT

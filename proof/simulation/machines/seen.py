@@ -4,8 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 
-from outlive._journal.event import CancelRequested, RunClaimed, RunParked, SnapshotTaken, StepDelayed, StepSucceeded
-from outlive._model import RunStatus
+from outlive._kernel.journal.event import (
+    CancelRequested,
+    RunClaimed,
+    RunParked,
+    SnapshotTaken,
+    StepDelayed,
+    StepSucceeded,
+)
+from outlive._kernel.model import RunStatus
 from outlive.errors.step import UNDO_FAILED
 from proof.simulation.book import Book
 from proof.simulation.machines.effects import Deeds

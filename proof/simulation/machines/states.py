@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from outlive._define.decide import patched, publish
-from outlive._define.in_run import random, wait_for_signal
-from outlive._define.in_step import current_step
-from outlive._define.machine.answer import More, Pending
-from outlive._define.step import Step, step
-from outlive._define.workflow import workflow
-from outlive._model import Retry
+from outlive._features.machines.answer import More, Pending
+from outlive._kernel.define.decide import patched, publish
+from outlive._kernel.define.in_run import random, wait_for_signal
+from outlive._kernel.define.in_step import current_step
+from outlive._kernel.define.step import Step, step
+from outlive._kernel.define.workflow import workflow
+from outlive._kernel.model import Retry
 from outlive.errors import RateLimitedError
 from proof.simulation.clock import running_loop
 from proof.simulation.ledger import Ledger

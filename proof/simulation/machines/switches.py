@@ -10,14 +10,14 @@ from weakref import WeakKeyDictionary
 
 import msgspec
 
-from outlive._define.machine import snapshots
-from outlive._define.machine.snapshots import MachineSnapshots, Owed
-from outlive._define.machine.wire import NULL
-from outlive._model.limit import Level, RateLimit
-from outlive._replay.frame import Remembered, Scope
-from outlive._replay.rollback import Rollback
-from outlive._replay.saga import Booking, Saga
-from outlive._runtime.gate.gate import Gate
+from outlive._features.machines import snapshots
+from outlive._features.machines.snapshots import MachineSnapshots, Owed
+from outlive._features.machines.wire import NULL
+from outlive._kernel.model.limit import Level, RateLimit
+from outlive._kernel.replay.frame import Remembered, Scope
+from outlive._kernel.replay.rollback import Rollback
+from outlive._kernel.replay.saga import Booking, Saga
+from outlive._kernel.runtime.gate.gate import Gate
 from proof.simulation.replacing import replaced
 
 

@@ -7,8 +7,8 @@ import enum
 from dataclasses import dataclass, field
 from typing import Any
 
-from outlive._define.in_step import CURRENT_STEP
-from outlive._runtime.tree.attempt import Attempt
+from outlive._kernel.define.in_step import CURRENT_STEP
+from outlive._kernel.runtime.tree.attempt import Attempt
 from proof.simulation.clock import running_loop
 from proof.simulation.ledger import Ledger
 from proof.simulation.machines.legs import Leg

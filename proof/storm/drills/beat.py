@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 from importlib import resources
 
-from outlive._runtime.session.keeper import BEATS_PER_LEASE
+from outlive._kernel.runtime.session.keeper import BEATS_PER_LEASE
 from proof.storm.drills.fleet import Fleet, fleet
 
 CALM_SECONDS = 13.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from outlive._model import RunStatus
+from outlive._kernel.model import RunStatus
 from proof.storm import checks
 from proof.storm.evidence import Evidence
 from proof.storm.limits.guests import LIMITS, line_of

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from outlive._journal.event import RunClaimed, RunCreated
+from outlive._kernel.journal.event import RunClaimed, RunCreated
 from outlive.testing.completion import nonce_of
 from proof.storm.evidence import Evidence
 from proof.storm.limits.guests import LIMITS, line_of

@@ -1,12 +1,14 @@
 """The features, in the order in which workers run their parts and `outlive --help` lists their commands."""
 
 from outlive._features.approvals import FEATURE as APPROVALS
-from outlive._features.audit import FEATURE as AUDIT
 from outlive._features.batches import FEATURE as BATCHES
 from outlive._features.bulk import FEATURE as BULK
+from outlive._features.checkpoints import FEATURE as CHECKPOINTS
+from outlive._features.deploys import FEATURE as DEPLOYS
 from outlive._features.events import FEATURE as EVENTS
 from outlive._features.flows import FEATURE as FLOWS
 from outlive._features.fsck import FEATURE as FSCK
+from outlive._features.machines import FEATURE as MACHINES
 from outlive._features.moving import FEATURE as MOVING
 from outlive._features.namespaces import FEATURE as NAMESPACES
 from outlive._features.promises import FEATURE as PROMISES
@@ -27,12 +29,14 @@ FEATURES: tuple[Feature, ...] = (
     QUEUES,
     SCHEDULES,
     EVENTS,
+    MACHINES,
     FLOWS,
     TASKS,
+    CHECKPOINTS,
     RETENTION,
     MOVING,
+    DEPLOYS,
     FSCK,
     SECURITY,
-    AUDIT,
     NAMESPACES,
 )

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from outlive._model.breaker import BREAKER_CELLS, left_of_breaker
-from outlive._model.burst import BURST_CELLS, left_of_bursts
-from outlive._model.cells import Cells
-from outlive._model.limit import LIMIT_CELLS, left_of_limit
-from outlive._model.pause import PAUSES_CELL
-from outlive._model.queue import QUEUE_CELLS
-from outlive._model.stalls import STALLS_CELL
-from outlive._model.under_way import UNDER_WAY_CELLS
-from outlive.client.definitions import WORKFLOWS_CELL
-from outlive.client.request_plans import REQUESTS_CELL
+from outlive._kernel.client.definitions import WORKFLOWS_CELL
+from outlive._kernel.client.request_plans import REQUESTS_CELL
+from outlive._kernel.model.breaker import BREAKER_CELLS, left_of_breaker
+from outlive._kernel.model.burst import BURST_CELLS, left_of_bursts
+from outlive._kernel.model.cells import Cells
+from outlive._kernel.model.limit import LIMIT_CELLS, left_of_limit
+from outlive._kernel.model.pause import PAUSES_CELL
+from outlive._kernel.model.queue import QUEUE_CELLS
+from outlive._kernel.model.stalls import STALLS_CELL
+from outlive._kernel.model.under_way import UNDER_WAY_CELLS
 
 KERNEL_CELLS = (
     Cells(name=WORKFLOWS_CELL, holds="the workflows that workers have described"),

@@ -6,14 +6,14 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from outlive._define.own import OwnWorkflows
-from outlive._model.cells import Cells
-from outlive._model.retention import Keep, KeepAudit
-from outlive._model.worker import WorkerOptions
-from outlive._runtime.environment import Environment
-from outlive._runtime.services.service import Service
-from outlive._store.contract import Store
-from outlive.client.client import Client
+from outlive._kernel.client.client import Client
+from outlive._kernel.define.own import OwnWorkflows
+from outlive._kernel.model.cells import Cells
+from outlive._kernel.model.retention import Keep, KeepAudit
+from outlive._kernel.model.worker import WorkerOptions
+from outlive._kernel.runtime.environment import Environment
+from outlive._kernel.runtime.services.service import Service
+from outlive._kernel.store.contract import Store
 
 
 class WorkerParts(NamedTuple):

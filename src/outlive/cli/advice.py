@@ -38,7 +38,7 @@ COMMANDS: dict[tuple[str, str], str] = {
 
 def as_typed(said: object) -> str:
     """An error, or what `why` said, with its advice as commands; anything else as it is."""
-    from outlive._model.why import Why
+    from outlive._kernel.model.why import Why
     from outlive.errors import OutliveError
 
     if isinstance(said, OutliveError | Why):

@@ -47,7 +47,7 @@ def no_file(file: Path) -> str:
 
 def _names_in(module: ModuleType) -> str:
     """The names in a program that a command can use."""
-    from outlive._define.workflow import Workflow
+    from outlive._kernel.define.workflow import Workflow
     from outlive.engine import Engine
 
     names = sorted(name for name, it in vars(module).items() if isinstance(it, Workflow | Engine))

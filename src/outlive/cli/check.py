@@ -24,7 +24,7 @@ def check(*, places: tuple[str, ...], as_json: bool) -> None:
 
     Exit code 1: something was found.
     """
-    from outlive._define.determinism import check_file
+    from outlive._kernel.define.determinism import check_file
 
     found = []
     for file in _files_of(places):

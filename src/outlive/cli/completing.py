@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import click
     from click.shell_completion import CompletionItem
 
-    from outlive._store.contract import Store
+    from outlive._kernel.store.contract import Store
     from outlive.remote import Remote
 
 OFFERED_MAX = 50
@@ -34,14 +34,14 @@ def statuses(ctx: click.Context, param: click.Parameter, incomplete: str) -> lis
     """The statuses of runs."""
     from click.shell_completion import CompletionItem
 
-    from outlive._model.run import STORED
+    from outlive._kernel.model.run import STORED
 
     return [CompletionItem(status.value) for status in STORED if status.value.startswith(incomplete)]
 
 
 def run_ids(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """The newest runs whose ids begin so."""
-    from outlive._model import RunFilter
+    from outlive._kernel.model import RunFilter
 
     async def stored(store: Store) -> list[Offer]:
         found = await store.list_runs(RunFilter(id_prefix=incomplete, roots_only=True), limit=OFFERED_MAX)
@@ -98,7 +98,7 @@ def _offered(
 
 
 async def _look_at_store(url: str, stored: Callable[[Store], Awaitable[list[Offer]]]) -> list[Offer]:
-    from outlive._runtime.clock import SystemClock
+    from outlive._kernel.runtime.clock import SystemClock
     from outlive.cli.edge import place_of
     from outlive.engine.url import store_for
 

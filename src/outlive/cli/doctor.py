@@ -21,7 +21,7 @@ def doctor(*, url: str | None, namespace: str | None, as_json: bool) -> None:
 
     Exit code 0: no problem. 1: there is one. 2: the command is wrong.
     """
-    from outlive._store.diagnosis import Level
+    from outlive._kernel.store.diagnosis import Level
     from outlive.engine.diagnosis import diagnose
 
     found = run(diagnose(url, namespace=namespace))

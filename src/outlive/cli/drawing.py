@@ -10,8 +10,8 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from math import log2
 
+from outlive._kernel.client.timeline import Line, LineKind, LineState
 from outlive.cli.paint import painted, span
-from outlive.client.timeline import Line, LineKind, LineState
 
 MICROSECONDS = 1_000_000
 GRAIN = 10_000

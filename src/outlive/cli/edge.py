@@ -27,7 +27,7 @@ from outlive.cli.paint import painted
 if TYPE_CHECKING:
     import asyncio
 
-    from outlive._store.contract import Store
+    from outlive._kernel.store.contract import Store
     from outlive.config.reading import ServerCheck
     from outlive.config.settings import Settings
     from outlive.engine import Engine
@@ -333,7 +333,7 @@ def ask(url: str, verb: Callable[[Engine], Awaitable[T]]) -> T:
 @asynccontextmanager
 async def new_store(url: str) -> AsyncIterator[Store]:
     """A store, which is created if it is not there."""
-    from outlive._runtime.clock import SystemClock
+    from outlive._kernel.runtime.clock import SystemClock
     from outlive.engine.url import store_for
 
     store = store_for(url, clock=SystemClock().now)
@@ -359,7 +359,7 @@ def run(
     import logging
 
     from outlive._interrupts import run_to_end
-    from outlive.client.acting import acting
+    from outlive._kernel.client.acting import acting
     from outlive.errors import ConfigurationError, OutliveError
     from outlive.errors.store import StoreUrlError
 

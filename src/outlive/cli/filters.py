@@ -73,7 +73,7 @@ def filters_of(given: dict[str, Any]) -> dict[str, Any]:
 
 def status_of(text: str) -> str:
     """A status as a person writes it."""
-    from outlive._model import RunStatus
+    from outlive._kernel.model import RunStatus
 
     names = [status.value for status in RunStatus]
     status = text.replace("-", "_").lower()

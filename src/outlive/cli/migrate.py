@@ -41,7 +41,7 @@ def migrate(*, url: str, is_check: bool, as_json: bool) -> None:
 
 async def _migrate(url: str, *, is_check: bool) -> SchemaTooOldError | None:
     """The error about the old schema of the store; None if it is up to date."""
-    from outlive._runtime.clock import SystemClock
+    from outlive._kernel.runtime.clock import SystemClock
     from outlive.engine.url import store_for
     from outlive.errors.store import SchemaTooOldError
 

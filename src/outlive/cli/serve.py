@@ -142,7 +142,7 @@ REQUEST_LIMITS = (
 
 
 def _api_limits(settings: Settings) -> ApiLimits:
-    from outlive._model.limit import TokenBucket
+    from outlive._kernel.model.limit import TokenBucket
     from outlive.http.limits import ApiLimits
 
     rate = settings["server.requests_per_second"]

@@ -69,8 +69,8 @@ def seconds_of(option: str, text: str) -> float:
     Raises:
         Mistake: it is none, or longer than an engine takes.
     """
-    from outlive._model.given import SECONDS_MAX
-    from outlive._model.span import seconds_in
+    from outlive._kernel.model.given import SECONDS_MAX
+    from outlive._kernel.model.span import seconds_in
 
     seconds = seconds_in(text)
     if seconds is None:
@@ -86,7 +86,7 @@ def moment_of(option: str, text: str) -> datetime:
     Raises:
         Mistake: it is none.
     """
-    from outlive._model.span import seconds_in
+    from outlive._kernel.model.span import seconds_in
 
     is_number = text.strip().replace(".", "").isdigit()  # A number may be a year; a span has its unit here.
     if not is_number and seconds_in(text) is not None:

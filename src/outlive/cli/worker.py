@@ -207,8 +207,8 @@ def traced(settings: Settings) -> dict[str, Any]:
 
 def engine_for(module: ModuleType | None, options: dict[str, Any]) -> Engine:
     """An engine that runs what the import has defined."""
-    from outlive._define.own import RESERVED
-    from outlive._define.registry import REGISTRY
+    from outlive._kernel.define.own import RESERVED
+    from outlive._kernel.define.registry import REGISTRY
     from outlive.engine import Engine
     from outlive.errors import OutliveError
 
@@ -344,7 +344,7 @@ async def work(engine: Engine, stop: Stop, *, metrics: tuple[str, int] | None = 
 
 
 def _described(engine: Engine) -> str:
-    from outlive._define.own import RESERVED
+    from outlive._kernel.define.own import RESERVED
     from outlive.engine.url import shown
 
     own = [name for name in engine._registry.definitions() if not name.startswith(RESERVED)]
@@ -354,7 +354,7 @@ def _described(engine: Engine) -> str:
 
 def _lacking(engine: Engine) -> str:
     """The flows in the store that this worker cannot run, and the steps that it would need for them."""
-    from outlive._model.run import definition_shown
+    from outlive._kernel.model.run import definition_shown
 
     lacking = []
     for definition, names in sorted(engine._registry.lacking().items()):

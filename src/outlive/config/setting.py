@@ -13,10 +13,10 @@ from functools import partial
 from ipaddress import ip_network
 from typing import Any, NamedTuple
 
-from outlive._model import Limits, Recovery, Retry, given
-from outlive._model.limit import TokenBucket
-from outlive._model.retention import Keep, KeepAudit, archive_of
-from outlive._model.worker import WorkerOptions
+from outlive._kernel.model import Limits, Recovery, Retry, given
+from outlive._kernel.model.limit import TokenBucket
+from outlive._kernel.model.retention import Keep, KeepAudit, archive_of
+from outlive._kernel.model.worker import WorkerOptions
 from outlive.errors import InvalidArgumentError
 
 VARIABLES = "OUTLIVE_"

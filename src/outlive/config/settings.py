@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from outlive._model import Limits, Recovery, Retry
-from outlive._model.retention import Keep, KeepAudit, read_audit_key
-from outlive._model.worker import WorkerOptions
+from outlive._kernel.model import Limits, Recovery, Retry
+from outlive._kernel.model.retention import Keep, KeepAudit, read_audit_key
+from outlive._kernel.model.worker import WorkerOptions
 from outlive.config.setting import BY_NAME
 
 KEEP = "retention"

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from outlive._journal.event import AnyEvent, AttemptFailed, RunClaimed, RunSucceeded, SignalReceived
+from outlive._kernel.journal.event import AnyEvent, AttemptFailed, RunClaimed, RunSucceeded, SignalReceived
 from outlive.demo.orders import Order, Receipt
 from outlive.demo.world import Line
 from outlive.testing.completion import completions

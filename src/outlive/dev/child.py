@@ -21,11 +21,11 @@ from typing import Any
 import click
 
 import outlive
-from outlive._define.workflow import Workflow
+from outlive._features.flows.commands.files import ReadFile, read_file
 from outlive._interrupts import run_to_end
+from outlive._kernel.define.workflow import Workflow
 from outlive.cli.app import load
 from outlive.cli.edge import settings_with
-from outlive.cli.flow_files import ReadFile, read_file
 from outlive.cli.worker import engine_for, engine_from, enter, leave_soon, log_to_stderr
 from outlive.dev.message import GO, Imported, Loaded, Message, Ready, Refused, Stopped, encode
 from outlive.dev.parked import try_again
@@ -71,7 +71,7 @@ class Program:
 
     def described(self, files: set[str]) -> Loaded:
         """The facts about it that the other process needs."""
-        from outlive._define.own import RESERVED
+        from outlive._kernel.define.own import RESERVED
 
         engine = self.engine
         names = {definition.rpartition("@")[0] for definition in engine._registry.definitions()}
@@ -107,7 +107,7 @@ def _own_engine(app: str | None, module: ModuleType | None) -> list[str]:
 def _lacking(read: ReadFile) -> str:
     """The first step of a document that the program does not define, in words; empty if it defines them all."""
     from outlive._features.flows.document.problems import FlowError
-    from outlive.client.flows.reading import read_document
+    from outlive._features.flows.library.reading import read_document
 
     try:
         read_document(read.text, file=read.file, knows_steps=True)

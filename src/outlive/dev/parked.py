@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from contextlib import suppress
 
-from outlive._model import definition_key
+from outlive._kernel.model import definition_key
 from outlive.engine import Engine
 from outlive.errors import RunNotFoundError
 from outlive.errors.run import RunNotParkedError

@@ -17,33 +17,33 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar, TypeVar
 
 from msgspec import UNSET
 
-from outlive._define.bulk import BulkVerb
-from outlive._define.workflow import Startable, Workflow
-from outlive._model import given
-from outlive._model.queue import Queue
-from outlive._model.retention import KEEP_SECONDS_MIN
-from outlive._model.schedule import ScheduleSpec
-from outlive._model.under_way import StepUnderWay
-from outlive._values.batch import BatchInfo, BatchItem
-from outlive._values.count import Count
-from outlive._values.event import Event
-from outlive._values.flow import Flow, FlowRevision
-from outlive._values.outcome import RunOutcome
-from outlive._values.purge import Purge
-from outlive._values.run import Run
-from outlive._values.schedule import Schedule
-from outlive.client.asks import AskOptions
-from outlive.client.batch import Batch
-from outlive.client.batches import BatchOptions
-from outlive.client.bulk import BulkFilters, TreeFilters, WorkflowFilters
-from outlive.client.bulk_operations import BulkOperation, BulkProgress
-from outlive.client.contract import ApprovalVerbs, AskVerbs, DeadLetterVerbs, LinkVerbs
-from outlive.client.finding import COUNT_MAX, Filters, Order, Page, Statuses
-from outlive.client.flows.verbs import StoredFlow
-from outlive.client.handle import RunHandle, RunVerbs
-from outlive.client.recovery import Incomplete
-from outlive.client.schedules.verbs import BackfillOverlap, TriggerOverlap
-from outlive.client.start_options import OwnStartOptions, StartOptions
+from outlive._features.batches.batch import Batch
+from outlive._features.batches.starting import BatchOptions
+from outlive._features.batches.values import BatchInfo, BatchItem
+from outlive._features.bulk.verbs import BulkOperation, BulkProgress
+from outlive._features.bulk.workflow import BulkVerb
+from outlive._features.flows.values import Flow, FlowRevision
+from outlive._features.flows.verbs import StoredFlow
+from outlive._features.retention.values import Purge
+from outlive._features.schedules.values import Schedule
+from outlive._features.schedules.verbs import BackfillOverlap, TriggerOverlap
+from outlive._kernel.client.asks import AskOptions
+from outlive._kernel.client.bulk import BulkFilters, TreeFilters, WorkflowFilters
+from outlive._kernel.client.contract import ApprovalVerbs, AskVerbs, DeadLetterVerbs, LinkVerbs
+from outlive._kernel.client.finding import COUNT_MAX, Filters, Order, Page, Statuses
+from outlive._kernel.client.handle import RunHandle, RunVerbs
+from outlive._kernel.client.recovery import Incomplete
+from outlive._kernel.client.start_options import OwnStartOptions, StartOptions
+from outlive._kernel.define.workflow import Startable, Workflow
+from outlive._kernel.model import given
+from outlive._kernel.model.queue import Queue
+from outlive._kernel.model.retention import KEEP_SECONDS_MIN
+from outlive._kernel.model.schedule import ScheduleSpec
+from outlive._kernel.model.under_way import StepUnderWay
+from outlive._kernel.values.count import Count
+from outlive._kernel.values.event import Event
+from outlive._kernel.values.outcome import RunOutcome
+from outlive._kernel.values.run import Run
 from outlive.engine.contract import (
     AuditVerbs,
     EventVerbs,

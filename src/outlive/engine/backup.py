@@ -13,11 +13,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from outlive._features.fsck.checker import Checker
+from outlive._features.moving.moving import copy_store
+from outlive._kernel.runtime.clock import SystemClock
+from outlive._kernel.store.contract import Store
 from outlive._platform import fsync_folder
-from outlive._runtime.clock import SystemClock
-from outlive._store.contract import Store
-from outlive.client.fsck.checker import Checker
-from outlive.client.moving import copy_store
 from outlive.engine.url import is_server, store_for
 from outlive.errors import ConfigurationError, OutliveError
 from outlive.errors.store import SchemaTooOldError
@@ -76,7 +76,7 @@ def _free(target: Path) -> Path:
 
 
 async def _copy_file(url: str, part: Path, said: Callable[[str], None]) -> None:
-    from outlive._store.sqlite.backup import copy_file
+    from outlive._kernel.store.sqlite.backup import copy_file
 
     is_wanted = True
 
@@ -97,7 +97,7 @@ def _path_in(url: str) -> Path:
 
 
 async def _copy_server(url: str, part: Path, said: Callable[[str], None]) -> None:
-    from outlive._store.postgres import PostgresStore
+    from outlive._kernel.store.postgres import PostgresStore
 
     clock = SystemClock()
     source = store_for(url, clock=clock.now)
@@ -137,6 +137,6 @@ async def _check(part: Path, said: Callable[[str], None]) -> int | None:
 
 
 def _clear(part: Path) -> None:
-    from outlive._store.sqlite.backup import remove_side_files
+    from outlive._kernel.store.sqlite.backup import remove_side_files
 
     remove_side_files(part)

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from outlive._runtime.clock import SystemClock
+from outlive._kernel.runtime.clock import SystemClock
 from outlive.engine.namespace import check_namespace
 from outlive.engine.url import leases_for, store_for
 from outlive.errors import InvalidSettingsError

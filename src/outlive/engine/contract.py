@@ -11,18 +11,18 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Protocol, TypeVar
 
-from outlive._model import given
-from outlive._model.queue import Queue
-from outlive._model.trigger import Sent, TriggerInfo
-from outlive._values.audit import AuditCheck, AuditEntry
-from outlive._values.key import ApiKey, NewKey
-from outlive._values.queue import QueueState
-from outlive._values.sink import Sink
-from outlive._values.task import Task, TaskNotice
-from outlive._values.worker import Worker
-from outlive._values.workflow import WorkflowInfo
-from outlive.client.finding import Page
-from outlive.client.tasks import LEASE_SECONDS
+from outlive._features.events.values import Sink
+from outlive._features.security.audit_values import AuditCheck, AuditEntry
+from outlive._features.security.key_values import ApiKey, NewKey
+from outlive._features.tasks.values import Task, TaskNotice
+from outlive._features.tasks.verbs import LEASE_SECONDS
+from outlive._kernel.client.finding import Page
+from outlive._kernel.model import given
+from outlive._kernel.model.queue import Queue
+from outlive._kernel.model.trigger import Sent, TriggerInfo
+from outlive._kernel.values.queue import QueueState
+from outlive._kernel.values.worker import Worker
+from outlive._kernel.values.workflow import WorkflowInfo
 
 T = TypeVar("T")
 

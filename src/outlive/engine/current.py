@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import cast
 
-from outlive._define.in_step import CURRENT_STEP
+from outlive._kernel.define.in_step import CURRENT_STEP
 from outlive.engine.engine import Engine
 from outlive.errors import ConfigurationError
 from outlive.errors.program import NotInRunError

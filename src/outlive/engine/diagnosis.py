@@ -19,11 +19,11 @@ from typing import Any
 
 import msgspec
 
-from outlive._model.instant import instant_of
-from outlive._model.under_way import cell_of, report_in, span_shown, step_of, steps_shown
-from outlive._runtime.clock import SystemClock
-from outlive._store.contract import WorkerInfo
-from outlive._store.diagnosis import Finding, Level, problem, warning, well
+from outlive._kernel.model.instant import instant_of
+from outlive._kernel.model.under_way import cell_of, report_in, span_shown, step_of, steps_shown
+from outlive._kernel.runtime.clock import SystemClock
+from outlive._kernel.store.contract import WorkerInfo
+from outlive._kernel.store.diagnosis import Finding, Level, problem, warning, well
 from outlive.config.settings import Settings
 from outlive.engine.configured import read_configuration
 from outlive.engine.engine import Engine
@@ -93,7 +93,7 @@ def _configuration() -> tuple[Settings | None, list[Finding]]:
 
 
 def _etcd(url: str) -> Finding:
-    from outlive._lease.etcd import Gateway, count_keys, parse_address
+    from outlive._kernel.lease.etcd import Gateway, count_keys, parse_address
 
     try:
         gateway = Gateway(parse_address(url), monotonic=SystemClock().monotonic)
@@ -118,7 +118,7 @@ async def _store(url: str, *, redact: tuple[str, ...] | None) -> AsyncIterator[F
         if importlib.util.find_spec("asyncpg") is None:
             yield problem("asyncpg", "it is not installed", "pip install 'outlive[postgres]'")
             return
-        from outlive._store.postgres import diagnosis as of_postgres
+        from outlive._kernel.store.postgres import diagnosis as of_postgres
 
         yield of_postgres.diagnose_driver()
         found = await of_postgres.diagnose_server(url, now=clock.now)
@@ -129,7 +129,7 @@ async def _store(url: str, *, redact: tuple[str, ...] | None) -> AsyncIterator[F
             yield problem("store", str(error), "correct the store URL")
             return
         del engine
-        from outlive._store.sqlite import diagnosis as of_sqlite
+        from outlive._kernel.store.sqlite import diagnosis as of_sqlite
 
         yield of_sqlite.diagnose_driver()
         found = list(of_sqlite.diagnose_file(rest))

@@ -21,61 +21,61 @@ from typing import Any, Self, TypeVar, TypeVarTuple, Unpack, overload
 
 from msgspec import UNSET
 
-from outlive._define.in_step import CURRENT_STEP
-from outlive._define.live_resources import LiveResources, check_given
-from outlive._define.middleware import around_workflow, hooks_of
-from outlive._define.registry import REGISTRY, Registry
-from outlive._define.resources import Resource
-from outlive._define.workflow import Startable
-from outlive._journal.packing import Packer, PayloadCodec
-from outlive._journal.redaction import Redaction
+from outlive._features.approvals.verbs import Approvals
+from outlive._features.batches.batch import Batch
+from outlive._features.batches.starting import Batches, BatchOptions, BatchStarter
+from outlive._features.bulk.verbs import BulkOperations
+from outlive._features.checkpoints.store import CheckpointStore, checkpoints_of
+from outlive._features.events.verbs import Events
+from outlive._features.flows.verbs import Flows
+from outlive._features.moving.exporting import Exporting
+from outlive._features.namespaces.quotas import QuotaGuard, Quotas
+from outlive._features.promises.verbs import Promises
+from outlive._features.queues.verbs import Queues, only_queue
+from outlive._features.retention.purging import Purging
+from outlive._features.retention.values import Purge
+from outlive._features.schedules.verbs import Schedules
+from outlive._features.security.audit_log import AuditLog
+from outlive._features.security.keys import Keys
+from outlive._features.tasks.verbs import Tasks
+from outlive._kernel.client.access import STORE_WAIT_SECONDS, check_loop
+from outlive._kernel.client.asks import AskOptions, Asks
+from outlive._kernel.client.bulk import BulkFilters, TreeFilters, WorkflowFilters
+from outlive._kernel.client.client import Client
+from outlive._kernel.client.dead_letters import DeadLetters
+from outlive._kernel.client.definitions import Describer, Workflows
+from outlive._kernel.client.finding import COUNT_MAX, Filters, Order, Page
+from outlive._kernel.client.handle import RunHandle, StoredRun
+from outlive._kernel.client.recovery import Incomplete
+from outlive._kernel.client.start_options import OwnStartOptions, StartOptions, start_arguments
+from outlive._kernel.client.starting import STARTS_PER_TURN_MAX
+from outlive._kernel.client.workers import Workers
+from outlive._kernel.define.in_step import CURRENT_STEP
+from outlive._kernel.define.live_resources import LiveResources, check_given
+from outlive._kernel.define.middleware import around_workflow, hooks_of
+from outlive._kernel.define.registry import REGISTRY, Registry
+from outlive._kernel.define.resources import Resource
+from outlive._kernel.define.workflow import Startable
 from outlive._kernel.in_engine import WorkerParts
-from outlive._lease.contract import Leases
-from outlive._model import Limits, Recovery, Retry, given, known_run_id
-from outlive._model.policy import check_retry
-from outlive._model.retention import KEEP_SECONDS_MIN, Keep, KeepAudit, check_retention
-from outlive._model.under_way import StepUnderWay
-from outlive._model.worker import WorkerOptions, worker_options
-from outlive._replay.ask import current_execution
-from outlive._runtime.clock import Clock, StoreClock, SystemClock
-from outlive._runtime.environment import Environment
-from outlive._runtime.session.sessions import WorkerSessions
-from outlive._runtime.session.watchdog import Watchdog
-from outlive._runtime.tree.run_log import RunLog
-from outlive._store.contract import Store
-from outlive._values.count import Count
-from outlive._values.event import Event
-from outlive._values.outcome import RunOutcome
-from outlive._values.purge import Purge
-from outlive._values.run import Run
-from outlive.client.access import STORE_WAIT_SECONDS, check_loop
-from outlive.client.approvals import Approvals
-from outlive.client.asks import AskOptions, Asks
-from outlive.client.audit_log import AuditLog
-from outlive.client.batch import Batch
-from outlive.client.batches import Batches, BatchOptions, BatchStarter
-from outlive.client.bulk import BulkFilters, TreeFilters, WorkflowFilters
-from outlive.client.bulk_operations import BulkOperations
-from outlive.client.checkpoints import CheckpointStore, checkpoints_of
-from outlive.client.client import Client
-from outlive.client.dead_letters import DeadLetters
-from outlive.client.definitions import Describer, Workflows
-from outlive.client.events.verbs import Events
-from outlive.client.exporting import Exporting
-from outlive.client.finding import COUNT_MAX, Filters, Order, Page
-from outlive.client.flows.verbs import Flows
-from outlive.client.handle import RunHandle, StoredRun
-from outlive.client.keys import Keys
-from outlive.client.promises import Promises
-from outlive.client.purging import Purging
-from outlive.client.queues import Queues, only_queue
-from outlive.client.quotas import QuotaGuard, Quotas
-from outlive.client.recovery import Incomplete
-from outlive.client.schedules.verbs import Schedules
-from outlive.client.start_options import OwnStartOptions, StartOptions, start_arguments
-from outlive.client.starting import STARTS_PER_TURN_MAX
-from outlive.client.tasks import Tasks
-from outlive.client.workers import Workers
+from outlive._kernel.journal.packing import Packer, PayloadCodec
+from outlive._kernel.journal.redaction import Redaction
+from outlive._kernel.lease.contract import Leases
+from outlive._kernel.model import Limits, Recovery, Retry, given, known_run_id
+from outlive._kernel.model.policy import check_retry
+from outlive._kernel.model.retention import KEEP_SECONDS_MIN, Keep, KeepAudit, check_retention
+from outlive._kernel.model.under_way import StepUnderWay
+from outlive._kernel.model.worker import WorkerOptions, worker_options
+from outlive._kernel.replay.ask import current_execution
+from outlive._kernel.runtime.clock import Clock, StoreClock, SystemClock
+from outlive._kernel.runtime.environment import Environment
+from outlive._kernel.runtime.session.sessions import WorkerSessions
+from outlive._kernel.runtime.session.watchdog import Watchdog
+from outlive._kernel.runtime.tree.run_log import RunLog
+from outlive._kernel.store.contract import Store
+from outlive._kernel.values.count import Count
+from outlive._kernel.values.event import Event
+from outlive._kernel.values.outcome import RunOutcome
+from outlive._kernel.values.run import Run
 from outlive.engine.any_engine import AnyEngine, SyncEngine
 from outlive.engine.configured import options_of
 from outlive.engine.health import Health, health_of

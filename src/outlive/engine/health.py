@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from outlive._define.live_resources import HEALTH_SECONDS
-from outlive._store.contract import Store
+from outlive._kernel.define.live_resources import HEALTH_SECONDS
+from outlive._kernel.store.contract import Store
 from outlive._tasks import within
 from outlive.errors import OutliveError
 

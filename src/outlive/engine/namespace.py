@@ -46,7 +46,7 @@ def in_namespace(url: str, namespace: str | None) -> str:
         path = Path(path_in(url))
         return f"sqlite:{path.with_name(f'{path.stem}.{name}{path.suffix}')}"
     if scheme in SERVERS:
-        from outlive._store.postgres.address import parse_address
+        from outlive._kernel.store.postgres.address import parse_address
 
         parse_address(url)  # A mistake in it is reported of the URL as it was given.
         parts = urlsplit(url)
@@ -65,8 +65,8 @@ async def list_namespaces(url: str) -> list[str]:
     if scheme == "sqlite":
         names = _in_files(Path(path_in(url)))
     elif scheme in SERVERS:
-        from outlive._store.postgres.address import parse_address
-        from outlive._store.postgres.schemas import list_schemas
+        from outlive._kernel.store.postgres.address import parse_address
+        from outlive._kernel.store.postgres.schemas import list_schemas
 
         address = parse_address(url)
         begin = f"{address.schema}{BETWEEN}"

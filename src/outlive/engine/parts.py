@@ -9,18 +9,18 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 
-from outlive._define.live_resources import LiveResources
-from outlive._lease.contract import Leases
-from outlive._model.cells import cells_of
-from outlive._runtime.commit.committer import Committer
-from outlive._runtime.services.supervisor import Services
-from outlive._runtime.session.sessions import STORE_SECONDS, WorkerSessions
-from outlive._runtime.session.watchdog import Watchdog
-from outlive._runtime.wakeup import Wakeup
-from outlive._store.contract import Store
-from outlive.client.client import Client
-from outlive.client.definitions import Describer
-from outlive.client.waiters import Waiters
+from outlive._kernel.client.client import Client
+from outlive._kernel.client.definitions import Describer
+from outlive._kernel.client.waiters import Waiters
+from outlive._kernel.define.live_resources import LiveResources
+from outlive._kernel.lease.contract import Leases
+from outlive._kernel.model.cells import cells_of
+from outlive._kernel.runtime.commit.committer import Committer
+from outlive._kernel.runtime.services.supervisor import Services
+from outlive._kernel.runtime.session.sessions import STORE_SECONDS, WorkerSessions
+from outlive._kernel.runtime.session.watchdog import Watchdog
+from outlive._kernel.runtime.wakeup import Wakeup
+from outlive._kernel.store.contract import Store
 from outlive.engine.services import FeaturesInWorker, watch_store
 from outlive.telemetry import Counters
 

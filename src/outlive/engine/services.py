@@ -6,18 +6,18 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from importlib import import_module
 
-from outlive._define.own import declare_own
 from outlive._features import FEATURES
 from outlive._kernel.cells import KERNEL_CELLS
+from outlive._kernel.client.client import Client
+from outlive._kernel.client.placing import warn_of_unknown
+from outlive._kernel.define.own import declare_own
 from outlive._kernel.in_engine import InEngine, InWorker, WorkerParts
-from outlive._model.cells import declare_cells
-from outlive._runtime.services.service import Service
-from outlive._runtime.services.supervisor import Services
-from outlive._runtime.services.unbegun_ender import UnbegunEnder
-from outlive._runtime.session.sessions import WorkerSessions
-from outlive._store.contract import Store
-from outlive.client.client import Client
-from outlive.client.placing import warn_of_unknown
+from outlive._kernel.model.cells import declare_cells
+from outlive._kernel.runtime.services.service import Service
+from outlive._kernel.runtime.services.supervisor import Services
+from outlive._kernel.runtime.services.unbegun_ender import UnbegunEnder
+from outlive._kernel.runtime.session.sessions import WorkerSessions
+from outlive._kernel.store.contract import Store
 from outlive.errors.store import StoreWentBackError
 from outlive.telemetry import Counters, log
 

@@ -24,7 +24,7 @@ from types import TracebackType
 from typing import Any, Concatenate, Generic, ParamSpec, Protocol, Self, TypeVar, TypeVarTuple
 
 from outlive._interrupts import run_to_end
-from outlive._replay.ask import current_execution
+from outlive._kernel.replay.ask import current_execution
 from outlive.errors import ConfigurationError, EngineClosedError
 from outlive.errors.program import NotDurableError, SyncOnLoopError
 

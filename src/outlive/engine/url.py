@@ -8,11 +8,11 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import PurePath
 
-from outlive._lease.contract import Leases
-from outlive._lease.sessions import NoLeases, StoreLeases
-from outlive._runtime.clock import Clock
-from outlive._store.contract import Store
-from outlive._store.memory import MemoryStore
+from outlive._kernel.lease.contract import Leases
+from outlive._kernel.lease.sessions import NoLeases, StoreLeases
+from outlive._kernel.runtime.clock import Clock
+from outlive._kernel.store.contract import Store
+from outlive._kernel.store.memory import MemoryStore
 from outlive.errors.program import MissingExtraError
 from outlive.errors.store import LeaseUrlError, StoreUrlError
 
@@ -58,7 +58,7 @@ def leases_for(lease: object, *, clock: Clock) -> Callable[[Store], Leases]:
         return NoLeases
     if isinstance(lease, str) and lease.startswith(("etcd:", "etcds:")):
         # Imported here, so that a process without etcd loads nothing of it.
-        from outlive._lease.etcd import EtcdLeases, parse_address
+        from outlive._kernel.lease.etcd import EtcdLeases, parse_address
 
         return partial(EtcdLeases, address=parse_address(lease), clock=clock)
     raise LeaseUrlError(lease, "that keeps no leases")
@@ -73,7 +73,7 @@ def shown(url: str) -> str:
     """A store for people: without a password."""
     if not is_server(url):
         return url
-    from outlive._store.postgres.address import parse_address
+    from outlive._kernel.store.postgres.address import parse_address
 
     return str(parse_address(url))
 
@@ -108,7 +108,7 @@ def path_in(url: str) -> str:
 
 def _sqlite(path: str, clock: Callable[[], int]) -> Store:
     # Imported here, so that a process that never opens a file never loads SQLite.
-    from outlive._store.sqlite import SqliteStore
+    from outlive._kernel.store.sqlite import SqliteStore
 
     return SqliteStore(path, clock=clock)
 
@@ -117,6 +117,6 @@ def _postgres(url: str, clock: Callable[[], int], *, is_test_clock: bool) -> Sto
     if importlib.util.find_spec("asyncpg") is None:
         raise MissingExtraError("a PostgreSQL store", "asyncpg", "postgres")
     # Imported here, so that a process without PostgreSQL needs no driver.
-    from outlive._store.postgres import PostgresStore
+    from outlive._kernel.store.postgres import PostgresStore
 
     return PostgresStore(url, clock=clock) if is_test_clock else PostgresStore(url, local_clock=clock)

@@ -12,36 +12,36 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, Unpack
 
 import msgspec
 
-from outlive._define.batch import Plan, chunk_id
-from outlive._journal.event import AnyEvent, RunForked
-from outlive._journal.readable import is_public, public_value
-from outlive._model import Failure, Payload, Run, RunFilter
-from outlive._model.bounds import Bounds
-from outlive._model.why import Why
-from outlive._store.contract import PAGE_SIZE_MAX, ItemResult
-from outlive._values.dead_letter import DeadLetter
-from outlive._values.run import Run as ShownRun
-from outlive._values.run import run_of
-from outlive.client.batch import Reader
-from outlive.client.batches import BatchStarter
-from outlive.client.beside import Beside, at_once
-from outlive.client.dead_letters import read_dead_letters
-from outlive.client.finding import Filters, Order, Page
-from outlive.client.following import JournalEntry
-from outlive.client.news import News, NewsReader, Position
-from outlive.client.open_runs import OpenRuns
-from outlive.client.purging import Purging
-from outlive.client.request_plans import RequestPlans
-from outlive.client.run_tokens import RunTokens
-from outlive.client.shown import stored_size
-from outlive.client.streams import StreamItem
+from outlive._features.batches.batch import Reader
+from outlive._features.batches.starting import BatchStarter
+from outlive._features.batches.workflows import Plan, chunk_id
+from outlive._features.deploys.open_runs import OpenRuns
+from outlive._features.retention.purging import Purging
+from outlive._features.security.run_tokens import RunTokens
+from outlive._kernel.client.beside import Beside, at_once
+from outlive._kernel.client.dead_letters import read_dead_letters
+from outlive._kernel.client.finding import Filters, Order, Page
+from outlive._kernel.client.following import JournalEntry
+from outlive._kernel.client.news import News, NewsReader, Position
+from outlive._kernel.client.request_plans import RequestPlans
+from outlive._kernel.client.shown import stored_size
+from outlive._kernel.client.streams import StreamItem
+from outlive._kernel.journal.event import AnyEvent, RunForked
+from outlive._kernel.journal.readable import is_public, public_value
+from outlive._kernel.model import Failure, Payload, Run, RunFilter
+from outlive._kernel.model.bounds import Bounds
+from outlive._kernel.model.why import Why
+from outlive._kernel.store.contract import PAGE_SIZE_MAX, ItemResult
+from outlive._kernel.values.dead_letter import DeadLetter
+from outlive._kernel.values.run import Run as ShownRun
+from outlive._kernel.values.run import run_of
 from outlive.errors import ResultTimeoutError, RunParkedError, UnreadableError, UnserialisableError
 
 if TYPE_CHECKING:
-    from outlive._model.state_graph import StateGraph
-    from outlive.client.client import Client
-    from outlive.client.flows.verbs import Flows
-    from outlive.client.graphs import FlowGraph, MachineGraph
+    from outlive._features.flows.graphs import FlowGraph, MachineGraph
+    from outlive._features.flows.verbs import Flows
+    from outlive._kernel.client.client import Client
+    from outlive._kernel.model.state_graph import StateGraph
 
 T = TypeVar("T")
 TREE_RUNS_MAX = 10_000
@@ -154,14 +154,14 @@ class View:
         Raises:
             RunNotFoundError: there is none.
         """
-        from outlive.client.graphs import graph_of_run
+        from outlive._features.flows.graphs import graph_of_run
 
         run = await self.row(run_id)
         return await graph_of_run(self._client, run, lambda: self.portions(run, after=-1), beside)
 
     def flows(self, beside: Beside) -> Flows:
         """The library of flows, where what takes long is done so."""
-        from outlive.client.flows.verbs import Flows
+        from outlive._features.flows.verbs import Flows
 
         return Flows(self._client, beside)
 

@@ -285,7 +285,7 @@ class NotDurableError(MisuseError):
 def _stack(frame: FrameType | None) -> list[tuple[FrameType, int]]:
     """The calls that led here in this turn of a run's loop, outermost first."""
     found: list[tuple[FrameType, int]] = []
-    while frame is not None and (_module(frame), frame.f_code.co_name) != ("outlive._replay.loop", "drain"):
+    while frame is not None and (_module(frame), frame.f_code.co_name) != ("outlive._kernel.replay.loop", "drain"):
         found.append((frame, frame.f_lineno))
         frame = frame.f_back
     return found[::-1] if frame is not None else []

@@ -15,10 +15,10 @@ from typing import Any
 
 import msgspec
 
+from outlive._features.security.run_tokens import TokenRecord
+from outlive._kernel.client.acting import acting
+from outlive._kernel.client.timed_store import searching
 from outlive._tasks import own_task
-from outlive.client.acting import acting
-from outlive.client.run_tokens import TokenRecord
-from outlive.client.timed_store import searching
 from outlive.engine import Engine
 from outlive.errors import ConfigurationError, EngineClosedError, OutliveError, RunNotFoundError
 from outlive.http import operations  # noqa: F401  (importing it declares them)

@@ -8,7 +8,7 @@ from typing import TypeVar
 from msgspec import structs
 
 import outlive.errors as e
-from outlive._model.why import Why
+from outlive._kernel.model.why import Why
 from outlive.errors.program import UnknownWorkflowError
 from outlive.http.operation import Call
 from outlive.http.principal import bounds_shown

@@ -13,10 +13,10 @@ from collections import OrderedDict
 from collections.abc import Callable
 from contextvars import Context
 
-from outlive._model.limit import EMPTY, Level, TokenBucket, charge, fits_at
-from outlive._store.audit import Action
+from outlive._kernel.client.secret_token import read_token, without_secrets
+from outlive._kernel.model.limit import EMPTY, Level, TokenBucket, charge, fits_at
+from outlive._kernel.store.audit import Action
 from outlive._tasks import own_task
-from outlive.client.secret_token import read_token, without_secrets
 from outlive.engine import Engine
 from outlive.errors import OutliveError
 from outlive.http.exchange import Request

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Mapping
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from typing import Literal, TypeAlias
 
-from outlive._model.key import LADDER, SCOPES, Scope
-from outlive.client.acting import ACTOR_CHARACTERS_MAX
+from outlive._features.security.key import LADDER, SCOPES, Scope
+from outlive._kernel.client.acting import ACTOR_CHARACTERS_MAX
 from outlive.engine import Engine
 from outlive.errors import ConfigurationError
 from outlive.http.principal import Asking, Authenticate, Principal, loopback

@@ -12,8 +12,8 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
-from outlive._model.key import Scope
-from outlive.client.run_tokens import PREFIX, TokenRecord
+from outlive._features.security.key import Scope
+from outlive._features.security.run_tokens import PREFIX, TokenRecord
 from outlive.http.exchange import Request
 from outlive.http.guesses import Guesses, Meter
 from outlive.http.limits import ApiLimits

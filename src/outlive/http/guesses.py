@@ -6,7 +6,7 @@ import hashlib
 from collections import OrderedDict
 from collections.abc import Callable
 
-from outlive._model.limit import EMPTY, Level, TokenBucket, charge, fits_at
+from outlive._kernel.model.limit import EMPTY, Level, TokenBucket, charge, fits_at
 from outlive.http.principal import sender_of
 
 COUNTED_MAX = 10_000

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from outlive._model.limit import TokenBucket
+from outlive._kernel.model.limit import TokenBucket
 from outlive.http.exchange import ByteBudget
 from outlive.http.principal import Principal, is_loopback, sender_of
 

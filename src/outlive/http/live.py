@@ -21,9 +21,9 @@ from typing import NamedTuple
 
 import msgspec
 
+from outlive._kernel.client.followers import Bell
+from outlive._kernel.values.run import Run
 from outlive._tasks import own_task
-from outlive._values.run import Run
-from outlive.client.followers import Bell
 from outlive.engine.view import View
 from outlive.errors import StoreUnavailableError
 from outlive.http.problem import RETRY_SECONDS, Problem, malformed

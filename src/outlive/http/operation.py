@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union, get_args, get_or
 
 import msgspec
 
-from outlive._model.key import SCOPES
-from outlive.client.acting import with_tags
+from outlive._features.security.key import SCOPES
+from outlive._kernel.client.acting import with_tags
 from outlive.errors import OutliveError
 from outlive.http.aside import on_thread
 from outlive.http.limits import ApiLimits
@@ -33,8 +33,8 @@ from outlive.http.principal import NO_SCOPE, Principal
 from outlive.http.problem import Problem
 
 if TYPE_CHECKING:
-    from outlive.client.flows.verbs import Flows
-    from outlive.client.request_plans import RequestPlans
+    from outlive._features.flows.verbs import Flows
+    from outlive._kernel.client.request_plans import RequestPlans
     from outlive.engine import Engine
     from outlive.engine.view import View
 

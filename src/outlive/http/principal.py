@@ -16,8 +16,8 @@ from typing import TypeAlias
 
 import msgspec
 
-from outlive._model.bounds import Bounds, bounds_of
-from outlive._model.key import LADDER, SCOPES, Scope
+from outlive._features.security.key import LADDER, SCOPES, Scope
+from outlive._kernel.model.bounds import Bounds, bounds_of
 from outlive.errors import ConfigurationError
 
 NO_SCOPE = "none"

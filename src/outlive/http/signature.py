@@ -16,8 +16,7 @@ import hashlib
 import hmac
 from collections.abc import Mapping
 
-from outlive._model.trigger import Layout
-from outlive.client.events.signing import (
+from outlive._features.events.signing import (
     ID,
     KEYS_MAX,
     SIGNATURE,
@@ -26,6 +25,7 @@ from outlive.client.events.signing import (
     signatures,
     signed_headers,
 )
+from outlive._kernel.model.trigger import Layout
 from outlive.http.exchange import DIGITS_MAX
 from outlive.http.problem import Problem, refusal
 

@@ -14,11 +14,11 @@ from urllib.parse import quote, unquote
 
 import msgspec
 
-from outlive._model import Failure
+from outlive._kernel.client.news import News, Position
+from outlive._kernel.model import Failure
+from outlive._kernel.values.event import PAYLOAD_BYTES_MAX, event_of
+from outlive._kernel.values.run import Status, run_of
 from outlive._tasks import cancel_all, own_task
-from outlive._values.event import PAYLOAD_BYTES_MAX, event_of
-from outlive._values.run import Status, run_of
-from outlive.client.news import News, Position
 from outlive.engine.view import View
 from outlive.errors import RunParkedError
 from outlive.http.problem import malformed

@@ -14,11 +14,11 @@ from urllib.parse import parse_qsl
 
 import msgspec
 
+from outlive._features.events.matching import UNFIT, Match, Webhook, arguments_by
+from outlive._features.events.signing import keys_in
 from outlive._features.flows.document.garbage_collection import collection_paused
-from outlive._model.schedule import tick_text
-from outlive._model.trigger import RefusedStart, SecretName, Sent, SentEvent
-from outlive.client.events.matching import UNFIT, Match, Webhook, arguments_by
-from outlive.client.events.signing import keys_in
+from outlive._kernel.model.schedule import tick_text
+from outlive._kernel.model.trigger import RefusedStart, SecretName, Sent, SentEvent
 from outlive.engine import Engine
 from outlive.errors import CommitUnknownError, EngineClosedError, OutliveError, StoreUnavailableError
 from outlive.errors.base import message_of

@@ -22,11 +22,11 @@ from typing import Any, TypedDict
 from weakref import WeakKeyDictionary
 
 import outlive
-from outlive._model.approval import Approval
-from outlive._model.given import Span
-from outlive._replay.ask import current_execution
-from outlive._replay.execution import Execution
-from outlive._replay.frame import SCOPE, Scope
+from outlive._kernel.model.approval import Approval
+from outlive._kernel.model.given import Span
+from outlive._kernel.replay.ask import current_execution
+from outlive._kernel.replay.execution import Execution
+from outlive._kernel.replay.frame import SCOPE, Scope
 from outlive.errors.program import NotInRunError
 
 NAME_CHARACTERS_MAX = 200

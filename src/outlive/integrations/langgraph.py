@@ -30,7 +30,7 @@ from collections.abc import AsyncIterator, Coroutine, Iterator, Sequence
 from functools import partial
 from typing import Any
 
-from outlive.client.checkpoints import CheckpointStore
+from outlive._features.checkpoints.store import CheckpointStore
 from outlive.errors import ConfigurationError
 from outlive.errors.program import NotDurableError
 from outlive.integrations.agents import (

@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from outlive._journal.redaction import Redaction, black_out
+from outlive._kernel.journal.redaction import Redaction, black_out
 
 _PLAIN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 """The fields of every record; all others were given by the code that logs."""

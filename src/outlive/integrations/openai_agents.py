@@ -26,7 +26,7 @@ from functools import partial
 from typing import Any
 
 import outlive
-from outlive.client.checkpoints import CheckpointStore
+from outlive._features.checkpoints.store import CheckpointStore
 from outlive.errors import ConfigurationError
 from outlive.integrations.agents import (
     CallOptions,

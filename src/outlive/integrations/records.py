@@ -11,9 +11,9 @@ import hashlib
 from contextlib import suppress
 
 import outlive
-from outlive._model.checkpoint import Checkpoint
-from outlive._model.id import check_run_id
-from outlive.client.checkpoints import CheckpointStore
+from outlive._features.checkpoints.store import CheckpointStore
+from outlive._kernel.model.checkpoint import Checkpoint
+from outlive._kernel.model.id import check_run_id
 from outlive.errors.program import NotInRunError
 from outlive.errors.run import InvalidRunIdError
 from outlive.errors.store import DuplicateCheckpointError

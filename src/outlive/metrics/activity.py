@@ -13,11 +13,11 @@ from weakref import WeakKeyDictionary
 
 import msgspec
 
-from outlive._journal.codec import open_rows
-from outlive._model import Run, RunFilter, RunStatus
-from outlive._replay.lookahead import begun_at
-from outlive._store.contract import PAGE_SIZE_MAX, Store
-from outlive.client.finding import COUNT_MAX
+from outlive._kernel.client.finding import COUNT_MAX
+from outlive._kernel.journal.codec import open_rows
+from outlive._kernel.model import Run, RunFilter, RunStatus
+from outlive._kernel.replay.lookahead import begun_at
+from outlive._kernel.store.contract import PAGE_SIZE_MAX, Store
 from outlive.engine import Engine
 from outlive.errors import OutliveError
 

@@ -14,12 +14,12 @@ from weakref import WeakKeyDictionary
 
 import msgspec
 
-from outlive._model import RunFilter, RunStatus
-from outlive._runtime.clock import MICROSECONDS
-from outlive._store.contract import Store
+from outlive._kernel.client.finding import COUNT_MAX
+from outlive._kernel.model import RunFilter, RunStatus
+from outlive._kernel.runtime.clock import MICROSECONDS
+from outlive._kernel.store.contract import Store
+from outlive._kernel.values.queue import QueueState
 from outlive._tasks import within
-from outlive._values.queue import QueueState
-from outlive.client.finding import COUNT_MAX
 from outlive.engine import Engine
 from outlive.errors import OutliveError
 from outlive.errors.run import QueueNotFoundError

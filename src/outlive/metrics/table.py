@@ -13,8 +13,8 @@ from functools import partial
 from typing import Any, Literal, NamedTuple
 
 from outlive import __version__
-from outlive._runtime.session.sessions import WorkerSessions
-from outlive._values.queue import QueueState
+from outlive._kernel.runtime.session.sessions import WorkerSessions
+from outlive._kernel.values.queue import QueueState
 from outlive.engine import Engine
 from outlive.metrics.figures import Figures
 from outlive.telemetry import Counters, Histogram, Measures, damaged_rows

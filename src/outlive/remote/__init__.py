@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import os
 
-from outlive._model import given
-from outlive.remote.batch import RemoteBatch
+from outlive._features.batches.remote import RemoteBatch
+from outlive._kernel.model import given
 from outlive.remote.connection import Connection
 from outlive.remote.engine import Remote
 from outlive.remote.run import RemoteRun

@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator, Mapping
 from functools import partial
 from typing import Any
 
-from outlive._journal.plain import encode_plain
-from outlive._runtime.clock import SystemClock
+from outlive._kernel.journal.plain import encode_plain
+from outlive._kernel.runtime.clock import SystemClock
 from outlive.errors import InvalidArgumentError
 from outlive.remote.following import Message, follow
 from outlive.remote.refusal import raise_refusal

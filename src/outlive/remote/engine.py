@@ -11,43 +11,43 @@ from typing import Any, Self, TypeVar, TypeVarTuple, Unpack, overload
 
 from msgspec import UNSET
 
-from outlive._define.workflow import Startable, Workflow, bound
 from outlive._features.approvals.remote import RemoteApprovals
+from outlive._features.batches.batch import Batch
+from outlive._features.batches.remote import RemoteBatch, RemoteBatches
+from outlive._features.batches.starting import BatchOptions
 from outlive._features.bulk.remote import RemoteBulk
 from outlive._features.events.remote import RemoteEvents
+from outlive._features.flows.remote import RemoteFlows
 from outlive._features.promises.remote import RemotePromises
 from outlive._features.queues.remote import RemoteQueues
+from outlive._features.retention.values import Purge
 from outlive._features.schedules.remote import RemoteSchedules
 from outlive._features.security.remote import RemoteAudit, RemoteKeys
-from outlive._journal.plain import plain_json
-from outlive._model import given, known_run_id
-from outlive._model.retention import KEEP_SECONDS_MIN
-from outlive._model.under_way import StepUnderWay
-from outlive._replay.command import WorkflowSpec
-from outlive._values.count import Count
-from outlive._values.event import Event
-from outlive._values.outcome import RunOutcome
-from outlive._values.purge import Purge
-from outlive._values.run import Run
-from outlive.client.asks import AskOptions
-from outlive.client.batch import Batch
-from outlive.client.batches import BatchOptions
-from outlive.client.bulk import BulkFilters, TreeFilters, WorkflowFilters
-from outlive.client.finding import COUNT_MAX, Filters, Order, Page
-from outlive.client.handle import RunHandle
-from outlive.client.message_start import NamedStart
-from outlive.client.recovery import Incomplete
-from outlive.client.start_options import OwnStartOptions, StartOptions
+from outlive._features.tasks.remote import RemoteTasks
+from outlive._kernel.client.asks import AskOptions
+from outlive._kernel.client.bulk import BulkFilters, TreeFilters, WorkflowFilters
+from outlive._kernel.client.finding import COUNT_MAX, Filters, Order, Page
+from outlive._kernel.client.handle import RunHandle
+from outlive._kernel.client.message_start import NamedStart
+from outlive._kernel.client.recovery import Incomplete
+from outlive._kernel.client.start_options import OwnStartOptions, StartOptions
+from outlive._kernel.define.workflow import Startable, Workflow, bound
+from outlive._kernel.journal.plain import plain_json
+from outlive._kernel.model import given, known_run_id
+from outlive._kernel.model.retention import KEEP_SECONDS_MIN
+from outlive._kernel.model.under_way import StepUnderWay
+from outlive._kernel.replay.command import WorkflowSpec
+from outlive._kernel.values.count import Count
+from outlive._kernel.values.event import Event
+from outlive._kernel.values.outcome import RunOutcome
+from outlive._kernel.values.run import Run
 from outlive.engine.any_engine import AnyEngine, SyncEngine
 from outlive.engine.health import Health
 from outlive.errors import ArgumentTypeError, InvalidArgumentError
-from outlive.remote.batch import RemoteBatch, RemoteBatches
 from outlive.remote.connection import Connection
-from outlive.remote.flows import RemoteFlows
 from outlive.remote.following import Message
 from outlive.remote.run import WAIT_SECONDS, RemoteRun
 from outlive.remote.talking import RemoteAsks, RemoteDeadLetters, answered
-from outlive.remote.tasks import RemoteTasks
 from outlive.remote.values import (
     attributed,
     batch_fields,

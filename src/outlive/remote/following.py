@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from outlive._runtime.wakeup import Wakeup
+from outlive._kernel.runtime.wakeup import Wakeup
 from outlive.errors.outside import UnreachableError
 from outlive.remote.refusal import raise_refusal
 from outlive.remote.transport import AGAIN, BROKEN, Call, Listening, Transport

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
-from outlive._runtime.wakeup import Wakeup
+from outlive._kernel.runtime.wakeup import Wakeup
 from outlive.errors import ConfigurationError, EngineClosedError
 from outlive.errors.outside import UnreachableError
 from outlive.remote.refusal import says_nothing_happened

@@ -8,14 +8,14 @@ from typing import Any, Never, TypeVar, get_args
 
 import msgspec
 
-from outlive._model import given
-from outlive._model.why import Why
-from outlive._replay.command import WorkflowSpec
-from outlive._values.event import Event
-from outlive._values.run import Run, Status
-from outlive.client.arrivals import in_time
-from outlive.client.handle import RunHandle, RunVerbs
-from outlive.client.streams import StreamItem
+from outlive._kernel.client.arrivals import in_time
+from outlive._kernel.client.handle import RunHandle, RunVerbs
+from outlive._kernel.client.streams import StreamItem
+from outlive._kernel.model import given
+from outlive._kernel.model.why import Why
+from outlive._kernel.replay.command import WorkflowSpec
+from outlive._kernel.values.event import Event
+from outlive._kernel.values.run import Run, Status
 from outlive.errors import ConfigurationError, ResultTimeoutError, RunFinishedError, RunParkedError
 from outlive.http.sse import StreamItemView
 from outlive.http.wire.runs import NotEnded, ResultView, WhyView

@@ -6,11 +6,11 @@ import asyncio
 import builtins
 from typing import Any
 
-from outlive._journal.failure import OWN_ERRORS, exception_of
-from outlive._model import given
-from outlive._model.why import Why
-from outlive._values.dead_letter import DeadLetter
-from outlive._values.failure import stored_failure
+from outlive._kernel.journal.failure import OWN_ERRORS, exception_of
+from outlive._kernel.model import given
+from outlive._kernel.model.why import Why
+from outlive._kernel.values.dead_letter import DeadLetter
+from outlive._kernel.values.failure import stored_failure
 from outlive.errors import AskFailedError
 from outlive.errors.run import AskTimeoutError
 from outlive.http.wire.runs import AnswerView, NotAnswered

@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from typing import NamedTuple
 from urllib.parse import SplitResult, quote, urlencode, urlsplit
 
-from outlive._model import given
+from outlive._kernel.model import given
 from outlive.errors import InvalidArgumentError
 from outlive.http.sse import ALIVE_SECONDS
 

@@ -10,19 +10,19 @@ from urllib.parse import quote
 
 import msgspec
 
-from outlive._define.map import Tolerance
-from outlive._define.workflow import Bound, bound, refuse_unknown
-from outlive._journal.failure import OWN_ERRORS, exception_of
-from outlive._journal.plain import plain_json
-from outlive._journal.value import codec_for
-from outlive._model import RunStatus, given
-from outlive._model.id import check_run_id
-from outlive._model.queue import Queue
-from outlive._model.under_way import timed_out
-from outlive._values.failure import stored_failure
-from outlive.client.batches import BatchOptions
-from outlive.client.message_start import NamedStart
-from outlive.client.start_options import OwnStartOptions, StartOptions
+from outlive._features.batches.starting import BatchOptions
+from outlive._kernel.client.message_start import NamedStart
+from outlive._kernel.client.start_options import OwnStartOptions, StartOptions
+from outlive._kernel.define.map import Tolerance
+from outlive._kernel.define.workflow import Bound, bound, refuse_unknown
+from outlive._kernel.journal.failure import OWN_ERRORS, exception_of
+from outlive._kernel.journal.plain import plain_json
+from outlive._kernel.journal.value import codec_for
+from outlive._kernel.model import RunStatus, given
+from outlive._kernel.model.id import check_run_id
+from outlive._kernel.model.queue import Queue
+from outlive._kernel.model.under_way import timed_out
+from outlive._kernel.values.failure import stored_failure
 from outlive.errors import (
     InvalidArgumentError,
     RunCancelledError,

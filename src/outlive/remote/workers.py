@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import builtins
 
-from outlive._values.worker import Worker
-from outlive._values.workflow import WorkflowInfo
+from outlive._kernel.values.worker import Worker
+from outlive._kernel.values.workflow import WorkflowInfo
 from outlive.remote.connection import Connection
 
 

@@ -13,7 +13,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from outlive._journal.event import (
+from outlive._kernel.journal.event import (
     AnyEvent,
     RunClaimed,
     RunCreated,
@@ -22,7 +22,7 @@ from outlive._journal.event import (
     StepFailed,
     StepSucceeded,
 )
-from outlive._model import Payload, child_id
+from outlive._kernel.model import Payload, child_id
 
 INTERRUPTED = "outlive.errors.StepInterruptedError"
 _GENERATION = re.compile(r"~gen\d+$")

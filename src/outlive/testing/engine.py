@@ -15,14 +15,14 @@ from datetime import datetime, timedelta
 from types import TracebackType
 from typing import Any, Self
 
-from outlive._model import given
-from outlive._model.given import Span
-from outlive._model.worker import WorkerOptions
-from outlive._runtime.clock import SystemClock
-from outlive._store.contract import Store
-from outlive.client.client import Client
-from outlive.client.followers import Bell
-from outlive.client.streams import Rest
+from outlive._kernel.client.client import Client
+from outlive._kernel.client.followers import Bell
+from outlive._kernel.client.streams import Rest
+from outlive._kernel.model import given
+from outlive._kernel.model.given import Span
+from outlive._kernel.model.worker import WorkerOptions
+from outlive._kernel.runtime.clock import SystemClock
+from outlive._kernel.store.contract import Store
 from outlive.engine import Engine
 from outlive.errors import StandstillError
 from outlive.testing.fake_steps import FakeSteps

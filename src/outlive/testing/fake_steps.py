@@ -12,19 +12,19 @@ from typing import Any
 
 import msgspec
 
-from outlive._define.in_step import CURRENT_STEP, StepContext
-from outlive._define.middleware import Middleware, Next
-from outlive._define.registry import REGISTRY, Registry
-from outlive._define.remote import RemoteStep, tasks_of
-from outlive._define.run_step import run_step
-from outlive._define.step import Step
-from outlive._journal.plain import plain_json
-from outlive._journal.schema import find_mismatch
-from outlive._model import given
-from outlive._model.policy import NO_RETRY
-from outlive._model.remote import RemoteTerms
-from outlive._replay.command import WorkflowSpec
-from outlive._runtime.tree.attempt import Attempt
+from outlive._features.tasks.remote_step import RemoteStep, tasks_of
+from outlive._kernel.define.in_step import CURRENT_STEP, StepContext
+from outlive._kernel.define.middleware import Middleware, Next
+from outlive._kernel.define.registry import REGISTRY, Registry
+from outlive._kernel.define.run_step import run_step
+from outlive._kernel.define.step import Step
+from outlive._kernel.journal.plain import plain_json
+from outlive._kernel.journal.schema import find_mismatch
+from outlive._kernel.model import given
+from outlive._kernel.model.policy import NO_RETRY
+from outlive._kernel.model.remote import RemoteTerms
+from outlive._kernel.replay.command import WorkflowSpec
+from outlive._kernel.runtime.tree.attempt import Attempt
 from outlive.errors import ArgumentTypeError, DefinitionError
 from outlive.errors.run import TaskOutputError
 

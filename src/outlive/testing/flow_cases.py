@@ -12,14 +12,14 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
-from outlive._define.registry import REGISTRY
 from outlive._features.flows.document.model import Case, Document, seconds_of
 from outlive._features.flows.flow import FlowWorkflow
 from outlive._features.flows.run.mocking import with_mocks
-from outlive._journal.event import StepSucceeded
-from outlive._model.instant import microseconds_of
-from outlive._model.worker import WorkerOptions
-from outlive.client.handle import RunHandle
+from outlive._kernel.client.handle import RunHandle
+from outlive._kernel.define.registry import REGISTRY
+from outlive._kernel.journal.event import StepSucceeded
+from outlive._kernel.model.instant import microseconds_of
+from outlive._kernel.model.worker import WorkerOptions
 from outlive.errors import OutliveError, RunFailedError, RunTimedOutError, StandstillError
 from outlive.testing.engine import TestEngine
 from outlive.testing.skip_clock import SkipClock

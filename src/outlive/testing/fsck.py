@@ -1,12 +1,13 @@
-"""Whether a store is whole, for tests: `outlive.client.fsck`, and every root run."""
+"""Whether a store is whole, for tests: `outlive._features.fsck`, and every root run."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
-from outlive._model import Run, RunFilter
-from outlive._store.contract import PAGE_SIZE_MAX, Store
-from outlive.client.fsck import Checker, Kind, Problem, check_store
+from outlive._features.fsck.checker import Checker, check_store
+from outlive._features.fsck.problem import Kind, Problem
+from outlive._kernel.model import Run, RunFilter
+from outlive._kernel.store.contract import PAGE_SIZE_MAX, Store
 
 __all__ = ["Checker", "Kind", "Problem", "check_store", "each_root"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from outlive._define.machine.observer import HOOKS, Observer
+from outlive._features.machines.observer import HOOKS, Observer
 
 
 class RecordingObserver(Observer):

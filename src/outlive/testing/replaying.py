@@ -12,14 +12,14 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from outlive._define.registry import REGISTRY, Registry
-from outlive._define.workflow import Workflow
-from outlive._journal.codec import open_rows
-from outlive._journal.event import AnyEvent
-from outlive._journal.history import History, read_history
-from outlive._journal.packing import Packer, PayloadCodec
-from outlive._model import Limits, child_id
-from outlive._replay.command import WorkflowSpec
+from outlive._kernel.define.registry import REGISTRY, Registry
+from outlive._kernel.define.workflow import Workflow
+from outlive._kernel.journal.codec import open_rows
+from outlive._kernel.journal.event import AnyEvent
+from outlive._kernel.journal.history import History, read_history
+from outlive._kernel.journal.packing import Packer, PayloadCodec
+from outlive._kernel.model import Limits, child_id
+from outlive._kernel.replay.command import WorkflowSpec
 from outlive.errors import ConfigurationError, OutliveError
 from outlive.errors.store import HistoryFormatError
 from outlive.testing.rerun import Contradiction, Rerun

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from outlive._journal.event import (
+from outlive._kernel.journal.event import (
     AnyEvent,
     AskReceived,
     CancelRequested,
@@ -27,12 +27,12 @@ from outlive._journal.event import (
     RunSucceeded,
     SignalReceived,
 )
-from outlive._journal.fold import Fold
-from outlive._journal.value import Stored
-from outlive._model import Payload, RunStatus, child_id
-from outlive._replay.command import Command, EndRun, Park, RunStep, WorkflowSpec
-from outlive._replay.execution import Difference, Execution
-from outlive._replay.feeding import feed, feed_again
+from outlive._kernel.journal.fold import Fold
+from outlive._kernel.journal.value import Stored
+from outlive._kernel.model import Payload, RunStatus, child_id
+from outlive._kernel.replay.command import Command, EndRun, Park, RunStep, WorkflowSpec
+from outlive._kernel.replay.execution import Difference, Execution
+from outlive._kernel.replay.feeding import feed, feed_again
 
 SHOWN_MAX = 400
 _UNMOVED = RunCreated | RunPublished | RunClaimed | RunReleased | RunParked | RunResumed

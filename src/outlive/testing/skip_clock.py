@@ -14,7 +14,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Protocol
 
-from outlive._runtime.clock import MICROSECONDS, SystemClock
+from outlive._kernel.runtime.clock import MICROSECONDS, SystemClock
 from outlive.testing.clock import EPOCH
 
 

@@ -10,8 +10,8 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 
-from outlive._store.contract import Claims, Store
-from outlive._store.schedules import DueSchedules
+from outlive._kernel.store.contract import Claims, Store
+from outlive._kernel.store.schedules import DueSchedules
 
 SYNC_VERBS = frozenset({"now", "open_beat", "watch", "watch_incarnation", "follow"})
 LIFE = frozenset({"open", "close"})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from outlive import flow
-from outlive._journal.event import RunClaimed
+from outlive._kernel.journal.event import RunClaimed
 from outlive.errors import CommitUnknownError, RunNotFoundError, StoreUnavailableError
 from outlive.errors.run import RunNotParkedError
 from tests.engine.faults import FaultyStore, faulty, unavailable, unknown

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from outlive import flow
-from outlive._journal.event import AttemptFailed, RunCreated, StepSucceeded
+from outlive._kernel.journal.event import AttemptFailed, RunCreated, StepSucceeded
 from outlive.errors import RunCancelledError, RunFailedError
 from outlive.limits import Limits
 from tests.engine.inside import crash, trees_of

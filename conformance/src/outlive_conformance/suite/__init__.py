@@ -1,4 +1,4 @@
-"""The store conformance suite: every sentence of `outlive._store.contract`, as a test.
+"""The store conformance suite: every sentence of `outlive._kernel.store.contract`, as a test.
 
 To check a store, write one test module with one class and one fixture, and run it with pytest:
 

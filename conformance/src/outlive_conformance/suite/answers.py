@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from outlive._model import Failure
-from outlive._store.contract import Answer, MessageKind, Outcome, Refusal, Store
+from outlive._kernel.model import Failure
+from outlive._kernel.store.contract import Answer, MessageKind, Outcome, Refusal, Store
 from outlive_conformance.suite.builders import (
     LARGE_BYTES,
     Writer,

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from msgspec.structs import replace
 
-from outlive._store.audit import (
+from outlive._kernel.store.audit import (
     NO_HASH,
     PRUNED,
     STORE,
@@ -18,8 +18,8 @@ from outlive._store.audit import (
     hash_of,
     proof_of,
 )
-from outlive._store.contract import Action, Outcome, Store
-from outlive._store.schedules import ScheduleChange
+from outlive._kernel.store.contract import Action, Outcome, Store
+from outlive._kernel.store.schedules import ScheduleChange
 from outlive.testing.clock import ManualClock
 from outlive_conformance.suite.builders import begin, message, new_tree, stepped
 from outlive_conformance.suite.facet import Facet

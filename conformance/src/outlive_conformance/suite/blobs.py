@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from outlive._model import Payload
-from outlive._store.contract import Store
+from outlive._kernel.model import Payload
+from outlive._kernel.store.contract import Store
 from outlive_conformance.suite.builders import (
     LARGE_BYTES,
     Writer,

@@ -12,8 +12,8 @@ from typing import Any, TypedDict, Unpack
 
 import msgspec
 
-from outlive._journal.codec import open_journal, salt_of, seal
-from outlive._journal.event import (
+from outlive._kernel.journal.codec import open_journal, salt_of, seal
+from outlive._kernel.journal.event import (
     AnyEvent,
     RunCreated,
     RunParked,
@@ -23,11 +23,11 @@ from outlive._journal.event import (
     RunTagged,
     StepSucceeded,
 )
-from outlive._journal.fold import Fold
-from outlive._model import Payload, Run, Wait, definition_key
-from outlive._model.payload import Blob
-from outlive._replay.lookahead import first_number
-from outlive._store.contract import (
+from outlive._kernel.journal.fold import Fold
+from outlive._kernel.model import Payload, Run, Wait, definition_key
+from outlive._kernel.model.payload import Blob
+from outlive._kernel.replay.lookahead import first_number
+from outlive._kernel.store.contract import (
     Action,
     Answer,
     Change,
@@ -40,7 +40,7 @@ from outlive._store.contract import (
     Store,
     WorkerInfo,
 )
-from outlive._store.streams import StreamLines
+from outlive._kernel.store.streams import StreamLines
 
 WORKFLOW = "greet"
 DEFINITION = definition_key(WORKFLOW, 1)

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from outlive._store.contract import Store
+from outlive._kernel.store.contract import Store
 from outlive.testing.clock import ManualClock
 from outlive_conformance.suite.builders import begin, see_everything
 from outlive_conformance.suite.facet import Facet

@@ -6,8 +6,8 @@ import asyncio
 import os
 import signal
 
-from outlive._model.checkpoint import Checkpoint
-from outlive._store.contract import Store
+from outlive._kernel.model.checkpoint import Checkpoint
+from outlive._kernel.store.contract import Store
 from outlive.errors.store import DuplicateCheckpointError
 from outlive_conformance.suite.checkpoints import WHOLE, front
 from outlive_conformance.suite.facet import Facet

@@ -10,19 +10,19 @@ import asyncio
 
 import pytest
 
-from outlive._journal.checkpoint import (
+from outlive._features.checkpoints.store import CheckpointStore
+from outlive._kernel.journal.checkpoint import (
     FORMAT,
     CheckpointBody,
     CheckpointRow,
     checkpoint_checksum,
     seal_checkpoint,
 )
-from outlive._journal.packing import Packer
-from outlive._model import Limits, RunFilter
-from outlive._model.checkpoint import NUMBER_MAX, Checkpoint, CheckpointKind
-from outlive._runtime.clock import SystemClock
-from outlive._store.contract import Store
-from outlive.client.checkpoints import CheckpointStore
+from outlive._kernel.journal.packing import Packer
+from outlive._kernel.model import Limits, RunFilter
+from outlive._kernel.model.checkpoint import NUMBER_MAX, Checkpoint, CheckpointKind
+from outlive._kernel.runtime.clock import SystemClock
+from outlive._kernel.store.contract import Store
 from outlive.errors.store import CorruptCheckpointError, DuplicateCheckpointError, FormatTooNewError
 from outlive_conformance.suite.builders import LARGE_BYTES, begin, claim, hire, see_everything
 from outlive_conformance.suite.facet import Facet

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-from outlive._journal.event import RunClaimed, RunCreated, RunReleased
-from outlive._model import RunStatus
-from outlive._store.contract import Outcome, Store
+from outlive._kernel.journal.event import RunClaimed, RunCreated, RunReleased
+from outlive._kernel.model import RunStatus
+from outlive._kernel.store.contract import Outcome, Store
 from outlive.testing.clock import ManualClock
 from outlive_conformance.suite.builders import (
     DEFINITION,

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from outlive._model import RunStatus
-from outlive._store.contract import Delivery, ItemResult, Store
-from outlive.client.fsck import check_store
-from outlive.client.tree_copy import TreeCopy, read_copy, write_copy
+from outlive._features.fsck.checker import check_store
+from outlive._features.moving.tree_copy import TreeCopy, read_copy, write_copy
+from outlive._kernel.model import RunStatus
+from outlive._kernel.store.contract import Delivery, ItemResult, Store
 from outlive.errors import RunExistsError
 from outlive_conformance.suite.answers import answer
 from outlive_conformance.suite.builders import Writer, begin, blob, claim, get_run, hire, message, send, value

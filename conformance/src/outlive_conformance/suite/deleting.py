@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from outlive._journal.event import RunRetried
-from outlive._journal.stream import Source, seal_items, seal_source
-from outlive._model import Payload, RunFilter, Wait
-from outlive._model.wait import WaitKind
-from outlive._store.contract import Answer, Delivery, ItemResult, MessageKind, Outcome, Store, Watch
-from outlive._store.deleting import BLOB_GRACE
-from outlive._store.streams import StreamLine, StreamLines
-from outlive.client.fsck import check_store
+from outlive._features.fsck.checker import check_store
+from outlive._kernel.journal.event import RunRetried
+from outlive._kernel.journal.stream import Source, seal_items, seal_source
+from outlive._kernel.model import Payload, RunFilter, Wait
+from outlive._kernel.model.wait import WaitKind
+from outlive._kernel.store.contract import Answer, Delivery, ItemResult, MessageKind, Outcome, Store, Watch
+from outlive._kernel.store.deleting import BLOB_GRACE
+from outlive._kernel.store.streams import StreamLine, StreamLines
 from outlive.testing.clock import ManualClock
 from outlive_conformance.suite.builders import (
     Writer,

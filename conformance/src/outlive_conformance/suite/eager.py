@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from outlive._model.pause import Pause
-from outlive._model.queue import QueueLimits, QueueRecord, RateTier
-from outlive._model.run import HELD
-from outlive._store.contract import Change, Outcome, Store
+from outlive._kernel.model.pause import Pause
+from outlive._kernel.model.queue import QueueLimits, QueueRecord, RateTier
+from outlive._kernel.model.run import HELD
+from outlive._kernel.store.contract import Change, Outcome, Store
 from outlive_conformance.suite.builders import DEFINITION, claim, get_run, hire, new_tree
 from outlive_conformance.suite.facet import Facet
 from outlive_conformance.suite.queues import QUEUE, limit, line_up, put_state

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from outlive._model import Run, RunStatus
-from outlive._store.contract import ItemResult, MessageKind, Store
-from outlive._store.examine import Repair, TreeRows
+from outlive._kernel.model import Run, RunStatus
+from outlive._kernel.store.contract import ItemResult, MessageKind, Store
+from outlive._kernel.store.examine import Repair, TreeRows
 from outlive.testing.clock import ManualClock
 from outlive_conformance.suite.builders import Writer, begin, claim, get_run, hire, message, send, value
 from outlive_conformance.suite.facet import Facet

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from outlive._store.contract import Store
+from outlive._kernel.store.contract import Store
 from outlive.testing.clock import ManualClock
 from outlive_conformance.suite.factory import StoreFactory
 

@@ -7,8 +7,8 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from outlive._store.contract import Store
-from outlive._store.memory import MemoryState, MemoryStore
+from outlive._kernel.store.contract import Store
+from outlive._kernel.store.memory import MemoryState, MemoryStore
 from outlive.testing.clock import ManualClock
 
 SharedTransaction = Callable[[], AbstractAsyncContextManager[Any]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from outlive._journal.event import (
+from outlive._kernel.journal.event import (
     ApprovalClosed,
     ApprovalDecided,
     ApprovalEscalated,
@@ -14,8 +14,8 @@ from outlive._journal.event import (
     RunSuspended,
     RunTagged,
 )
-from outlive._model import Failure, RunFilter, RunStatus, Wait, WaitKind
-from outlive._store.contract import Store
+from outlive._kernel.model import Failure, RunFilter, RunStatus, Wait, WaitKind
+from outlive._kernel.store.contract import Store
 from outlive.testing.clock import ManualClock
 from outlive_conformance.suite.builders import NONCE, Writer, begin, claim, created, get_run, hire, value
 from outlive_conformance.suite.facet import Facet

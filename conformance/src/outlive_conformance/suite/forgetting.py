@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from outlive._journal.event import RunSucceeded, RunSuspended, SnapshotTaken
-from outlive._model import RunFilter, RunStatus, Wait
-from outlive._model.wait import WaitKind
-from outlive._store.contract import Forgotten, ItemResult, Outcome, Store
+from outlive._kernel.journal.event import RunSucceeded, RunSuspended, SnapshotTaken
+from outlive._kernel.model import RunFilter, RunStatus, Wait
+from outlive._kernel.model.wait import WaitKind
+from outlive._kernel.store.contract import Forgotten, ItemResult, Outcome, Store
 from outlive_conformance.suite.builders import (
     NONCE,
     Writer,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from outlive._model import Failure, RunStatus
-from outlive._model.bounds import Bounds
-from outlive._store.contract import Delivery, Ended, Inbound, Message, MessageKind, Store
+from outlive._kernel.model import Failure, RunStatus
+from outlive._kernel.model.bounds import Bounds
+from outlive._kernel.store.contract import Delivery, Ended, Inbound, Message, MessageKind, Store
 from outlive_conformance.suite.builders import (
     LARGE_BYTES,
     WORKFLOW,

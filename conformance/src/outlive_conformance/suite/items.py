@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from outlive._model import Failure
-from outlive._store.contract import PAGE_SIZE_MAX, ItemResult, Outcome, Store
+from outlive._kernel.model import Failure
+from outlive._kernel.store.contract import PAGE_SIZE_MAX, ItemResult, Outcome, Store
 from outlive_conformance.suite.builders import LARGE_BYTES, begin, stepped, value
 from outlive_conformance.suite.facet import Facet
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
-from outlive._journal.codec import salt_of, seal
-from outlive._journal.event import RunFailed, RunReleased
-from outlive._model import Failure
-from outlive._store.contract import Outcome, Store
+from outlive._kernel.journal.codec import salt_of, seal
+from outlive._kernel.journal.event import RunFailed, RunReleased
+from outlive._kernel.model import Failure
+from outlive._kernel.store.contract import Outcome, Store
 from outlive_conformance.suite.builders import (
     DEFINITION,
     begin,

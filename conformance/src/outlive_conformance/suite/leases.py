@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from outlive._lease.contract import Leases
-from outlive._lease.process import this_process
-from outlive._lease.sessions import StoreLeases
-from outlive._store.contract import Store, WorkerInfo
+from outlive._kernel.lease.contract import Leases
+from outlive._kernel.lease.process import this_process
+from outlive._kernel.lease.sessions import StoreLeases
+from outlive._kernel.store.contract import Store, WorkerInfo
 from outlive.testing.clock import ManualClock
 from outlive_conformance.suite.builders import DEFINITION, LEASE_SECONDS, begin, claim, get_run
 from outlive_conformance.suite.facet import Facet

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from outlive._store.contract import Delivery, MessageKind, Outcome, Store
+from outlive._kernel.store.contract import Delivery, MessageKind, Outcome, Store
 from outlive_conformance.suite.builders import (
     begin,
     claim,

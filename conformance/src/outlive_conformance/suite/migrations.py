@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from outlive._store.contract import ItemResult, Outcome, Store
+from outlive._kernel.store.contract import ItemResult, Outcome, Store
 from outlive.testing.clock import ManualClock
 from outlive_conformance.suite.builders import (
     begin,

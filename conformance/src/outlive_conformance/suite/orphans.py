@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from outlive._store.contract import Store
+from outlive._kernel.store.contract import Store
 from outlive.testing.clock import ManualClock
 from outlive_conformance.suite.builders import DEFINITION, LEASE_SECONDS, begin, claim, hire
 from outlive_conformance.suite.facet import Facet

@@ -14,7 +14,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from outlive._store.contract import Outcome, Store
+from outlive._kernel.store.contract import Outcome, Store
 from outlive_conformance.suite.builders import (
     begin,
     blob,
@@ -233,7 +233,7 @@ def fresh_processes() -> ForkServerContext | SpawnContext:
     if "forkserver" not in multiprocessing.get_all_start_methods():
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([__name__, "outlive._store.sqlite", "outlive._store.postgres"])
+    context.set_forkserver_preload([__name__, "outlive._kernel.store.sqlite", "outlive._kernel.store.postgres"])
     return context
 
 

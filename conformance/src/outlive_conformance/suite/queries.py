@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from outlive._model import RunFilter, RunStatus
-from outlive._store.contract import PAGE_SIZE_MAX, Delivery, Store
+from outlive._kernel.model import RunFilter, RunStatus
+from outlive._kernel.store.contract import PAGE_SIZE_MAX, Delivery, Store
 from outlive.testing.clock import ManualClock
 from outlive_conformance.suite.builders import begin, claim, hire, message, new_tree, send
 from outlive_conformance.suite.facet import Facet

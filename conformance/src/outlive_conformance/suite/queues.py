@@ -7,12 +7,12 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from outlive._journal.event import RunCancelled, RunContinued, RunReleased, RunRetried
-from outlive._model import Run, RunFilter, RunStatus
-from outlive._model.pause import Pause
-from outlive._model.queue import QueueLimits, QueueRecord, RateTier, queue_cell, queue_data, queue_in
-from outlive._model.run import HELD, IN_LINE, OUTSIDE, definition_key
-from outlive._store.contract import Change, Declared, MessageKind, Store
+from outlive._kernel.journal.event import RunCancelled, RunContinued, RunReleased, RunRetried
+from outlive._kernel.model import Run, RunFilter, RunStatus
+from outlive._kernel.model.pause import Pause
+from outlive._kernel.model.queue import QueueLimits, QueueRecord, RateTier, queue_cell, queue_data, queue_in
+from outlive._kernel.model.run import HELD, IN_LINE, OUTSIDE, definition_key
+from outlive._kernel.store.contract import Change, Declared, MessageKind, Store
 from outlive.testing.clock import ManualClock
 from outlive_conformance.suite.builders import (
     DEFINITION,

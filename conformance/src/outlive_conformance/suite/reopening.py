@@ -6,9 +6,9 @@ import asyncio
 
 from msgspec.structs import replace
 
-from outlive._journal.event import AnyEvent, RunFailed, RunRetried
-from outlive._model import Failure, RunFilter, RunStatus
-from outlive._store.contract import Answer, Change, Delivery, Outcome, Store
+from outlive._kernel.journal.event import AnyEvent, RunFailed, RunRetried
+from outlive._kernel.model import Failure, RunFilter, RunStatus
+from outlive._kernel.store.contract import Answer, Change, Delivery, Outcome, Store
 from outlive_conformance.suite.builders import (
     Writer,
     begin,

@@ -6,8 +6,8 @@ from contextlib import suppress
 
 import pytest
 
-from outlive._model import RunFilter
-from outlive._store.contract import Delivery, Outcome, Store
+from outlive._kernel.model import RunFilter
+from outlive._kernel.store.contract import Delivery, Outcome, Store
 from outlive.errors import ConfigurationError
 from outlive_conformance.suite.builders import begin, blob, claim, created, get_run, hire, message, new_tree, send
 from outlive_conformance.suite.facet import Facet

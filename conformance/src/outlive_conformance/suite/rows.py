@@ -6,9 +6,9 @@ from typing import Any, get_args
 
 import pytest
 
-from outlive._journal.codec import FORMAT, Row, checksum, open_row, salt_of, seal
-from outlive._journal.event import AnyEvent, RunCreated
-from outlive._store.contract import Change, Store
+from outlive._kernel.journal.codec import FORMAT, Row, checksum, open_row, salt_of, seal
+from outlive._kernel.journal.event import AnyEvent, RunCreated
+from outlive._kernel.store.contract import Change, Store
 from outlive.errors.store import CorruptJournalError, FormatTooNewError
 from outlive_conformance.suite.builders import (
     LARGE_BYTES,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from outlive._journal.event import RunFailed, RunPublished
-from outlive._model import Failure, Run, RunStatus
-from outlive._store.contract import Change, Outcome, Store
+from outlive._kernel.journal.event import RunFailed, RunPublished
+from outlive._kernel.model import Failure, Run, RunStatus
+from outlive._kernel.store.contract import Change, Outcome, Store
 from outlive_conformance.suite.builders import (
     Writer,
     begin,

@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec import inspect
 
-from outlive._model import Payload
+from outlive._kernel.model import Payload
 from outlive_conformance.suite.builders import value
 
 DEPTH_MAX = 3

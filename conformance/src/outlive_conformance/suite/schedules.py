@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from outlive._store.contract import Change, Outcome, Store
-from outlive._store.schedules import ScheduleChange, ScheduleRow
+from outlive._kernel.store.contract import Change, Outcome, Store
+from outlive._kernel.store.schedules import ScheduleChange, ScheduleRow
 from outlive.testing.clock import ManualClock
 from outlive_conformance.suite.builders import begin, claim, get_run, hire, new_tree
 from outlive_conformance.suite.facet import Facet

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from outlive._model import Run, RunFilter, child_id
-from outlive._store.contract import Change, Delivery, Outcome, Store
+from outlive._kernel.model import Run, RunFilter, child_id
+from outlive._kernel.store.contract import Change, Delivery, Outcome, Store
 from outlive_conformance.suite.builders import (
     NONCE,
     Writer,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from outlive._journal.event import RunContinued
-from outlive._store.contract import Forgotten, Outcome, Store
-from outlive._store.streams import (
+from outlive._kernel.journal.event import RunContinued
+from outlive._kernel.store.contract import Forgotten, Outcome, Store
+from outlive._kernel.store.streams import (
     CHUNK_BYTES_MAX,
     Appended,
     StreamAppend,

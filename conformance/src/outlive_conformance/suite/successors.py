@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from outlive._journal.event import RunContinued
-from outlive._model import RunFilter, RunStatus, definition_key
-from outlive._store.contract import Answer, Change, Delivery, MessageKind, Outcome, Store
+from outlive._kernel.journal.event import RunContinued
+from outlive._kernel.model import RunFilter, RunStatus, definition_key
+from outlive._kernel.store.contract import Answer, Change, Delivery, MessageKind, Outcome, Store
 from outlive_conformance.suite.builders import (
     NONCE,
     WORKFLOW,

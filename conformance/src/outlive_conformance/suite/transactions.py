@@ -14,7 +14,7 @@ from uuid import UUID
 
 import pytest
 
-from outlive._store.contract import Outcome, Store, Transaction
+from outlive._kernel.store.contract import Outcome, Store, Transaction
 from outlive.errors.store import TransactionOverError, TransactionRefusedError
 from outlive_conformance.suite.builders import Writer, begin, message, new_tree, read_names, send, stepped
 from outlive_conformance.suite.facet import Facet

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from outlive._journal.event import RunSuspended
-from outlive._model import RunStatus, Wait, WaitKind
-from outlive._store.contract import MessageKind, Outcome, Store
+from outlive._kernel.journal.event import RunSuspended
+from outlive._kernel.model import RunStatus, Wait, WaitKind
+from outlive._kernel.store.contract import MessageKind, Outcome, Store
 from outlive.testing.clock import ManualClock
 from outlive_conformance.suite.builders import (
     DEFINITION,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from outlive._journal.event import RunCancelled, RunContinued, RunFailed
-from outlive._model import Failure, RunStatus
-from outlive._store.contract import Ended, Message, MessageKind, Outcome, Store, Watch
+from outlive._kernel.journal.event import RunCancelled, RunContinued, RunFailed
+from outlive._kernel.model import Failure, RunStatus
+from outlive._kernel.store.contract import Ended, Message, MessageKind, Outcome, Store, Watch
 from outlive_conformance.suite.builders import (
     WORKFLOW,
     Writer,

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from outlive._store.contract import Store, WorkerInfo
+from outlive._kernel.store.contract import Store, WorkerInfo
 from outlive.errors.store import StoreWentBackError
 from outlive.testing.clock import ManualClock
 from outlive_conformance.suite.builders import DEFINITION, LEASE_SECONDS, begin, claim, hire

@@ -6,12 +6,14 @@ FEATURE = Feature(
     name="approvals",
     in_engine="outlive._features.approvals.in_engine",
     operations=(
-        "outlive.http.operations.approvals",
-        "outlive.http.operations.links",
+        "outlive._features.approvals.operations",
+        "outlive._features.approvals.link_operations",
     ),
     commands={
-        "approvals": Command("Look and repair", "Show what runs ask people for.", "outlive.cli.approvals"),
-        "approve": Command("Look and repair", "Approve what a run asks for.", "outlive.cli.approvals"),
-        "reject": Command("Look and repair", "Reject what a run asks for.", "outlive.cli.approvals"),
+        "approvals": Command(
+            "Look and repair", "Show what runs ask people for.", "outlive._features.approvals.commands"
+        ),
+        "approve": Command("Look and repair", "Approve what a run asks for.", "outlive._features.approvals.commands"),
+        "reject": Command("Look and repair", "Reject what a run asks for.", "outlive._features.approvals.commands"),
     },
 )

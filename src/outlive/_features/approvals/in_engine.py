@@ -1,10 +1,10 @@
 """Approvals in an engine."""
 
+from outlive._features.approvals.links import LINK_CELLS, left_of_link
+from outlive._features.approvals.verbs import Approvals
+from outlive._kernel.client.client import Client
 from outlive._kernel.in_engine import InEngine
-from outlive._model.cells import Cells
-from outlive.client.approvals import Approvals
-from outlive.client.client import Client
-from outlive.client.decision_links import LINK_CELLS, left_of_link
+from outlive._kernel.model.cells import Cells
 
 
 def join(client: Client) -> None:

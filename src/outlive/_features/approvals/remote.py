@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Unpack
 
-from outlive._journal.plain import plain_json
-from outlive._model import given
-from outlive._model.approval import Approval
-from outlive._values.approval import LINK_SPAN, ApprovalRequest, NewLink
-from outlive.client.finding import Filters, Page
+from outlive._kernel.client.finding import Filters, Page
+from outlive._kernel.journal.plain import plain_json
+from outlive._kernel.model import given
+from outlive._kernel.model.approval import Approval
+from outlive._kernel.values.approval import LINK_SPAN, ApprovalRequest, NewLink
 from outlive.remote.connection import Connection
 from outlive.remote.values import only_given, query_of, seconds_of
 

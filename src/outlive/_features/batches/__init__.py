@@ -5,10 +5,12 @@ from outlive._kernel.feature import Command, Feature
 FEATURE = Feature(
     name="batches",
     in_engine="outlive._features.batches.in_engine",
-    operations=("outlive.http.operations.batches",),
+    operations=("outlive._features.batches.operations",),
     commands={
         "batches": Command(
-            "Look and repair", "Show how far batches are, what failed, and retry that.", "outlive.cli.batches"
+            "Look and repair",
+            "Show how far batches are, what failed, and retry that.",
+            "outlive._features.batches.commands",
         ),
     },
 )

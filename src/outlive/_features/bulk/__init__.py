@@ -5,5 +5,5 @@ from outlive._kernel.feature import Feature
 FEATURE = Feature(
     name="bulk",
     in_engine="outlive._features.bulk.in_engine",
-    operations=("outlive.http.operations.bulk",),
+    operations=("outlive._features.bulk.operations",),
 )

@@ -1,6 +1,6 @@
 """Verbs for many runs in an engine."""
 
-from outlive._define.bulk import BulkWorkflows
+from outlive._features.bulk.workflow import BulkWorkflows
 from outlive._kernel.in_engine import InEngine
 
 IN_ENGINE = InEngine(own=(BulkWorkflows(),))

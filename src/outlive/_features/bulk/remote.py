@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Unpack
 
-from outlive._define.bulk import BulkVerb
-from outlive._model import given
-from outlive._model.retention import KEEP_SECONDS_MIN
-from outlive.client.bulk import TreeFilters
-from outlive.client.bulk_operations import BulkOperation, BulkProgress
-from outlive.client.finding import Page
+from outlive._features.bulk.verbs import BulkOperation, BulkProgress
+from outlive._features.bulk.workflow import BulkVerb
+from outlive._kernel.client.bulk import TreeFilters
+from outlive._kernel.client.finding import Page
+from outlive._kernel.model import given
+from outlive._kernel.model.retention import KEEP_SECONDS_MIN
 from outlive.remote.connection import Connection
 from outlive.remote.run import NewRun
 from outlive.remote.values import attributed, only_given, plain_filters, seconds_of

@@ -1,10 +1,10 @@
 """Events in an engine."""
 
-from outlive._define.delivery import DeliveryWorkflows
+from outlive._features.events.sinks import SINKS_CELL
+from outlive._features.events.triggers import TRIGGERS_CELL, declare
+from outlive._features.events.workflow import DeliveryWorkflows
 from outlive._kernel.in_engine import InEngine, InWorker
-from outlive._model.cells import Cells
-from outlive.client.events.sinks import SINKS_CELL
-from outlive.client.events.triggers import TRIGGERS_CELL, declare
+from outlive._kernel.model.cells import Cells
 
 
 class EventsInWorker(InWorker):

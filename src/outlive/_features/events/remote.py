@@ -6,8 +6,8 @@ import builtins
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from outlive._model.trigger import Sent, TriggerInfo
-from outlive._values.sink import Sink
+from outlive._features.events.values import Sink
+from outlive._kernel.model.trigger import Sent, TriggerInfo
 from outlive.remote.connection import Connection
 from outlive.remote.values import refuse_of_store
 

@@ -19,8 +19,8 @@ from outlive._kernel.feature import Command, Feature
 FEATURE = Feature(
     name="flows",
     in_engine="outlive._features.flows.in_engine",
-    operations=("outlive.http.operations.flows",),
+    operations=("outlive._features.flows.operations", "outlive._features.flows.graph_operations"),
     commands={
-        "flows": Command("Develop", "Check, test, run and publish flows.", "outlive.cli.flows"),
+        "flows": Command("Develop", "Check, test, run and publish flows.", "outlive._features.flows.commands.flows"),
     },
 )

@@ -13,8 +13,6 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
-from outlive._define.step import Step
-from outlive._define.workflow import Workflow
 from outlive._features.flows.document.checking import check, refuse
 from outlive._features.flows.document.known_names import known_here
 from outlive._features.flows.document.model import Document, canonical
@@ -23,6 +21,8 @@ from outlive._features.flows.document.reading import Reading
 from outlive._features.flows.document.validating import document_of
 from outlive._features.flows.document.writing import as_yaml
 from outlive._features.flows.flow import FlowWorkflow, register_flow
+from outlive._kernel.define.step import Step
+from outlive._kernel.define.workflow import Workflow
 from outlive.errors import InvalidArgumentError
 
 

@@ -14,8 +14,6 @@ from typing import Any
 import msgspec
 
 from outlive._cel import ExpressionError
-from outlive._define.registry import REGISTRY
-from outlive._define.workflow import Workflow
 from outlive._features.flows.document.garbage_collection import collection_paused
 from outlive._features.flows.document.inputs import fixed_here, given_input, given_vars, refuse_fixed, vars_here
 from outlive._features.flows.document.model import (
@@ -36,11 +34,13 @@ from outlive._features.flows.run.plain_data import PlainCodec, plain_of, plain_v
 from outlive._features.flows.run.plan import Plan
 from outlive._features.flows.run.queued import OVERRIDES, STEP
 from outlive._features.flows.run.triggers import schedules_in, triggers_in, warn_of_idle
-from outlive._journal.arguments import Signature
-from outlive._journal.value import Stored
-from outlive._model.giver import MAY, MAY_ALL, MAY_POLICIES, gives_freely, overrides_shown, say
-from outlive._model.queue import check_queue
-from outlive._replay.command import WorkflowSpec
+from outlive._kernel.define.registry import REGISTRY
+from outlive._kernel.define.workflow import Workflow
+from outlive._kernel.journal.arguments import Signature
+from outlive._kernel.journal.value import Stored
+from outlive._kernel.model.giver import MAY, MAY_ALL, MAY_POLICIES, gives_freely, overrides_shown, say
+from outlive._kernel.model.queue import check_queue
+from outlive._kernel.replay.command import WorkflowSpec
 from outlive.errors import UnreadableError, WrongArgumentsError
 from outlive.telemetry import log
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from outlive._features.flows.library.loader import FlowLoader
+from outlive._features.flows.library.records import DOCUMENT_CELLS, HISTORY_CELLS, INDEX_CELL
+from outlive._kernel.client.client import Client
 from outlive._kernel.in_engine import InEngine, InWorker, WorkerParts
-from outlive._model.cells import Cells
-from outlive._runtime.services.flow_loader import FlowLoader
-from outlive._runtime.services.service import Service
-from outlive.client.client import Client
-from outlive.client.flows.records import DOCUMENT_CELLS, HISTORY_CELLS, INDEX_CELL
+from outlive._kernel.model.cells import Cells
+from outlive._kernel.runtime.services.service import Service
 
 
 class FlowsInWorker(InWorker):

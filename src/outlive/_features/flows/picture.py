@@ -10,8 +10,8 @@ import re
 from collections.abc import Sequence
 from html import escape
 
-from outlive._define.layout import HEIGHT, Box, arrange
 from outlive._features.flows.graph import NO_RUN, Node, StepState, StepView, Views, arrows_of
+from outlive._kernel.define.layout import HEIGHT, Box, arrange
 
 WIDTH_MIN, LETTER = 160, 9
 

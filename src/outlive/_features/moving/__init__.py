@@ -9,8 +9,12 @@ FEATURE = Feature(
         "backup": Command(
             "Store",
             "Copy a store into a file while workers go on, and prove that the copy is whole.",
-            "outlive.cli.backup",
+            "outlive._features.moving.backup_commands",
         ),
-        "move": Command("Store", "Carry a store over into another one, with the runs in flight.", "outlive.cli.move"),
+        "move": Command(
+            "Store",
+            "Carry a store over into another one, with the runs in flight.",
+            "outlive._features.moving.commands",
+        ),
     },
 )

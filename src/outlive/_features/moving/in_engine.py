@@ -1,8 +1,8 @@
 """Exports in an engine."""
 
+from outlive._features.moving.exporting import Exporting
+from outlive._kernel.client.client import Client
 from outlive._kernel.in_engine import InEngine
-from outlive.client.client import Client
-from outlive.client.exporting import Exporting
 
 
 def join(client: Client) -> None:

@@ -7,7 +7,9 @@ FEATURE = Feature(
     in_engine="outlive._features.namespaces.in_engine",
     commands={
         "namespaces": Command(
-            "Operate", "Show the tenants of a store, and how much each may start.", "outlive.cli.namespaces"
+            "Operate",
+            "Show the tenants of a store, and how much each may start.",
+            "outlive._features.namespaces.commands",
         ),
     },
 )

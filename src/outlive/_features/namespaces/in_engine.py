@@ -1,8 +1,8 @@
 """Namespaces in an engine."""
 
+from outlive._features.namespaces.quotas import QUOTA_CELL, QUOTA_UNDER_WAY_CELL
 from outlive._kernel.in_engine import InEngine
-from outlive._model.cells import Cells
-from outlive.client.quotas import QUOTA_CELL, QUOTA_UNDER_WAY_CELL
+from outlive._kernel.model.cells import Cells
 
 IN_ENGINE = InEngine(
     cells=(

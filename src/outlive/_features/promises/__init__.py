@@ -4,5 +4,5 @@ from outlive._kernel.feature import Feature
 
 FEATURE = Feature(
     name="promises",
-    operations=("outlive.http.operations.promises",),
+    operations=("outlive._features.promises.operations",),
 )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from outlive._journal.plain import plain_json
-from outlive._model import given
+from outlive._kernel.journal.plain import plain_json
+from outlive._kernel.model import given
 from outlive.errors.base import message_of
 from outlive.remote.connection import Connection
 

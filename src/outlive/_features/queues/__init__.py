@@ -4,10 +4,12 @@ from outlive._kernel.feature import Command, Feature
 
 FEATURE = Feature(
     name="queues",
-    operations=("outlive.http.operations.queues",),
+    operations=("outlive._features.queues.operations",),
     commands={
         "queues": Command(
-            "Operate", "Show how full queues are, change their limits, pause and resume them.", "outlive.cli.queues"
+            "Operate",
+            "Show how full queues are, change their limits, pause and resume them.",
+            "outlive._features.queues.commands",
         ),
     },
 )

@@ -5,10 +5,10 @@ from __future__ import annotations
 import builtins
 from typing import Any
 
-from outlive._model.queue import Queue
-from outlive._runtime.wakeup import Wakeup
-from outlive._values.queue import QueueState
-from outlive.client.queues import changeable_limits
+from outlive._features.queues.verbs import changeable_limits
+from outlive._kernel.model.queue import Queue
+from outlive._kernel.runtime.wakeup import Wakeup
+from outlive._kernel.values.queue import QueueState
 from outlive.remote.connection import Connection
 from outlive.remote.values import attributed, name_of
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from outlive._features.retention.blob_collector import BLOBS_CELL, BlobCollector
+from outlive._features.retention.cell_collector import CELL_TURNS_CELL, CellCollector
+from outlive._features.retention.pruner import RETENTION_CELL, Pruner
+from outlive._kernel.client.client import Client
 from outlive._kernel.in_engine import InEngine, InWorker
-from outlive._model.cells import Cells
-from outlive._model.retention import Keep
-from outlive._runtime.services.blob_collector import BLOBS_CELL, BlobCollector
-from outlive._runtime.services.cell_collector import CELL_TURNS_CELL, CellCollector
-from outlive._runtime.services.pruner import RETENTION_CELL, Pruner
-from outlive._runtime.services.service import Service
-from outlive.client.client import Client
+from outlive._kernel.model.cells import Cells
+from outlive._kernel.model.retention import Keep
+from outlive._kernel.runtime.services.service import Service
 
 
 class RetentionInWorker(InWorker):

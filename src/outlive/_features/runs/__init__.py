@@ -5,35 +5,33 @@ from outlive._kernel.feature import Command, Feature
 FEATURE = Feature(
     name="runs",
     operations=(
-        "outlive.http.operations.runs",
-        "outlive.http.operations.verbs",
-        "outlive.http.operations.follow",
-        "outlive.http.operations.graphs",
-        "outlive.http.operations.overview",
-        "outlive.http.operations.workers",
-        "outlive.http.operations.workflows",
-        "outlive.http.operations.deploys",
-        "outlive.http.operations.health",
-        "outlive.http.operations.document",
-        "outlive.http.operations.me",
+        "outlive._features.runs.operations.runs",
+        "outlive._features.runs.operations.verbs",
+        "outlive._features.runs.operations.follow",
+        "outlive._features.runs.operations.overview",
+        "outlive._features.runs.operations.workers",
+        "outlive._features.runs.operations.workflows",
     ),
     commands={
         "run": Command(
-            "Run", "Start a run of a workflow or a flow, follow it to its end, and print its result.", "outlive.cli.run"
+            "Run",
+            "Start a run of a workflow or a flow, follow it to its end, and print its result.",
+            "outlive._features.runs.commands.run",
         ),
         "runs": Command(
             "Look and repair",
             "Find runs, see why they do not move, and act on one or on all that fit.",
-            "outlive.cli.runs",
+            "outlive._features.runs.commands.runs",
         ),
-        "signal": Command("Look and repair", "Send a signal to a run.", "outlive.cli.messages"),
-        "ask": Command("Look and repair", "Ask a run something, and print its answer.", "outlive.cli.messages"),
+        "signal": Command("Look and repair", "Send a signal to a run.", "outlive._features.runs.commands.messages"),
+        "ask": Command(
+            "Look and repair", "Ask a run something, and print its answer.", "outlive._features.runs.commands.messages"
+        ),
         "workers": Command(
-            "Operate", "Show who works on a store, who is alive, and how much each owns.", "outlive.cli.workers"
+            "Operate",
+            "Show who works on a store, who is alive, and how much each owns.",
+            "outlive._features.runs.commands.workers",
         ),
-        "workflows": Command("Operate", "Show what workers can run.", "outlive.cli.workflows"),
-        "check-deploy": Command(
-            "Develop", "Replay the open runs of a store with new code, before it is deployed.", "outlive.cli.deploy"
-        ),
+        "workflows": Command("Operate", "Show what workers can run.", "outlive._features.runs.commands.workflows"),
     },
 )

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from outlive._features.schedules.declaring import declare
+from outlive._features.schedules.service import Scheduler
+from outlive._kernel.client.client import Client
 from outlive._kernel.in_engine import InEngine, InWorker
-from outlive._runtime.services.scheduler import Scheduler
-from outlive._runtime.services.service import Service
-from outlive.client.client import Client
-from outlive.client.schedules.declaring import declare
+from outlive._kernel.runtime.services.service import Service
 
 
 class SchedulesInWorker(InWorker):

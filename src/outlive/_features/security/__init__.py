@@ -1,4 +1,4 @@
-"""API keys, and tokens for one run."""
+"""Security: API keys, tokens for one run, and the log of what people and keys did."""
 
 from outlive._kernel.feature import Command, Feature
 
@@ -6,10 +6,19 @@ FEATURE = Feature(
     name="security",
     in_engine="outlive._features.security.in_engine",
     operations=(
-        "outlive.http.operations.keys",
-        "outlive.http.operations.tokens",
+        "outlive._features.security.key_operations",
+        "outlive._features.security.token_operations",
+        "outlive._features.security.me_operations",
+        "outlive._features.security.audit_operations",
     ),
     commands={
-        "keys": Command("Operate", "Create, list and revoke the API keys of a store.", "outlive.cli.keys"),
+        "audit": Command(
+            "Operate",
+            "Show who did what, and prove that nothing of it was changed.",
+            "outlive._features.security.audit_commands",
+        ),
+        "keys": Command(
+            "Operate", "Create, list and revoke the API keys of a store.", "outlive._features.security.key_commands"
+        ),
     },
 )

@@ -6,12 +6,12 @@ import builtins
 from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
 
-from outlive._model import given
-from outlive._model.instant import instant_of
-from outlive._runtime.clock import SystemClock
-from outlive._values.audit import AuditCheck, AuditEntry
-from outlive._values.key import ApiKey, NewKey
-from outlive.client.finding import Page
+from outlive._features.security.audit_values import AuditCheck, AuditEntry
+from outlive._features.security.key_values import ApiKey, NewKey
+from outlive._kernel.client.finding import Page
+from outlive._kernel.model import given
+from outlive._kernel.model.instant import instant_of
+from outlive._kernel.runtime.clock import SystemClock
 from outlive.errors import InvalidArgumentError
 from outlive.remote.connection import Connection
 from outlive.remote.values import only_given, query_of

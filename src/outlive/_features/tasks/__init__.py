@@ -4,5 +4,5 @@ from outlive._kernel.feature import Feature
 
 FEATURE = Feature(
     name="tasks",
-    operations=("outlive.http.operations.tasks",),
+    operations=("outlive._features.tasks.operations",),
 )

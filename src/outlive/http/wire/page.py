@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
-from outlive._model.instant import instant_of
-from outlive._model.span import SPAN, seconds_in
+from outlive._kernel.model.instant import instant_of
+from outlive._kernel.model.span import SPAN, seconds_in
 from outlive.http.problem import malformed
 
 SEQ_MAX = 2**31 - 1

@@ -6,12 +6,12 @@ from typing import Annotated, Literal, cast
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from outlive._values.dead_letter import DeadLetter
-from outlive._values.event import PAYLOAD_BYTES_MAX, Event
-from outlive._values.failure import Failure
-from outlive._values.outcome import RunOutcome
-from outlive._values.run import Run, Status
-from outlive.client.finding import Filters, Page
+from outlive._kernel.client.finding import Filters, Page
+from outlive._kernel.values.dead_letter import DeadLetter
+from outlive._kernel.values.event import PAYLOAD_BYTES_MAX, Event
+from outlive._kernel.values.failure import Failure
+from outlive._kernel.values.outcome import RunOutcome
+from outlive._kernel.values.run import Run, Status
 from outlive.errors.advice import Advice
 from outlive.http.wire.page import Instant, Json, Key, Limit, Name, RunId, Seq, Span, Text, tags_of
 from outlive.http.wire.start import Start

@@ -6,7 +6,7 @@ from typing import Any, Literal, cast
 
 from msgspec import Struct
 
-from outlive.client.start_options import PlaceOptions, StartOptions
+from outlive._kernel.client.start_options import PlaceOptions, StartOptions
 from outlive.http.wire.page import Instant, Name, RunId, Span
 
 

@@ -30,8 +30,8 @@ from django.db import close_old_connections, connections
 
 import outlive
 from outlive import Engine
-from outlive._model import given
-from outlive._model.worker import WorkerOptions
+from outlive._kernel.model import given
+from outlive._kernel.model.worker import WorkerOptions
 from outlive.engine.url import is_server, shown
 
 if TYPE_CHECKING:
@@ -114,8 +114,8 @@ def _is_store_in(using: str, name: str, url: str) -> bool:
 
 
 async def _database_of(url: str) -> tuple[str, ...]:
-    from outlive._store.postgres.address import parse_address
-    from outlive._store.postgres.connection import connect
+    from outlive._kernel.store.postgres.address import parse_address
+    from outlive._kernel.store.postgres.connection import connect
 
     connection = await connect(parse_address(url))
     try:

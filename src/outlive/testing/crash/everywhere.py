@@ -10,9 +10,9 @@ from itertools import count
 from threading import Lock
 from typing import Any, TypeVarTuple
 
-from outlive._define.workflow import Startable, bound
-from outlive._model import given
-from outlive._runtime.clock import SystemClock
+from outlive._kernel.define.workflow import Startable, bound
+from outlive._kernel.model import given
+from outlive._kernel.runtime.clock import SystemClock
 from outlive.errors import ConfigurationError
 from outlive.telemetry import log
 from outlive.testing.crash.life import Drive, Ended, Plan

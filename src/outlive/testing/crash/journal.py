@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from outlive._journal.codec import Row, open_journal
-from outlive._journal.event import (
+from outlive._kernel.journal.codec import Row, open_journal
+from outlive._kernel.journal.event import (
     AnyEvent,
     AttemptFailed,
     RunCreated,
@@ -19,9 +19,9 @@ from outlive._journal.event import (
     StepIntended,
     StepSucceeded,
 )
-from outlive._model import Run, RunFilter
-from outlive._replay.lookahead import standing, undone_in
-from outlive._store.contract import PAGE_SIZE_MAX, Store
+from outlive._kernel.model import Run, RunFilter
+from outlive._kernel.replay.lookahead import standing, undone_in
+from outlive._kernel.store.contract import PAGE_SIZE_MAX, Store
 
 _OF_STEPS = (StepSucceeded, StepFailed, AttemptFailed, StepDelayed, StepIntended)
 _decode = msgspec.json.Decoder(AnyEvent).decode

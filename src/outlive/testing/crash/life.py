@@ -9,11 +9,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from outlive._define.workflow import Bound
-from outlive._journal.value import Stored
-from outlive._model import Payload, Run
-from outlive._replay.command import WorkflowSpec
-from outlive._store.contract import Store
+from outlive._kernel.define.workflow import Bound
+from outlive._kernel.journal.value import Stored
+from outlive._kernel.model import Payload, Run
+from outlive._kernel.replay.command import WorkflowSpec
+from outlive._kernel.store.contract import Store
 from outlive.errors import RunFailedError, RunFinishedError, RunParkedError, StandstillError
 from outlive.telemetry import Counters
 from outlive.testing.crash.journal import StepKey, all_runs

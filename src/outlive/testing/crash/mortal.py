@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from outlive._journal.codec import Row
-from outlive._store.contract import (
+from outlive._kernel.journal.codec import Row
+from outlive._kernel.store.contract import (
     CellChange,
     Change,
     Claims,
@@ -26,7 +26,7 @@ from outlive._store.contract import (
     Watch,
     WorkerInfo,
 )
-from outlive._store.streams import Appended, StreamAppend
+from outlive._kernel.store.streams import Appended, StreamAppend
 from outlive.testing.crash.journal import event_of, title
 from outlive.testing.watched_store import LIFE, SYNC_VERBS
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Protocol
 from urllib.parse import quote
 
-from outlive._store.contract import Store
-from outlive._store.memory import MemoryState, MemoryStore
+from outlive._kernel.store.contract import Store
+from outlive._kernel.store.memory import MemoryState, MemoryStore
 from outlive.engine.url import is_server, store_for
 from outlive.errors import ConfigurationError
 
@@ -88,7 +88,7 @@ class ServerPlace:
 
     def __init__(self, url: str) -> None:
         # Imported here, so that a process without PostgreSQL loads nothing of it.
-        from outlive._store.postgres.address import parse_address
+        from outlive._kernel.store.postgres.address import parse_address
 
         self._url = url
         self._address = parse_address(url)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from outlive.client.handle import RunHandle
+from outlive._kernel.client.handle import RunHandle
 from outlive.testing.engine import TestEngine
 
 

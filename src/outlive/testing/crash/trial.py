@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NoReturn
 
-from outlive._journal.history import blobs_of
-from outlive._journal.value import Stored
-from outlive._model import Payload
-from outlive._store.contract import Store
+from outlive._kernel.journal.history import blobs_of
+from outlive._kernel.journal.value import Stored
+from outlive._kernel.model import Payload
+from outlive._kernel.store.contract import Store
 from outlive.testing.crash.journal import (
     Journal,
     Settled,

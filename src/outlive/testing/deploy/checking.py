@@ -13,11 +13,11 @@ import time
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
-from outlive._define.registry import REGISTRY
-from outlive._define.workflow import Workflow
-from outlive._journal.packing import PayloadCodec
-from outlive._model import given
-from outlive._model.remote import remote_step_of
+from outlive._kernel.define.registry import REGISTRY
+from outlive._kernel.define.workflow import Workflow
+from outlive._kernel.journal.packing import PayloadCodec
+from outlive._kernel.model import given
+from outlive._kernel.model.remote import remote_step_of
 from outlive.engine import Engine
 from outlive.testing.deploy.processes import CHUNK, replay_in_processes
 from outlive.testing.deploy.replaying import Replayer, engine_in

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
 
 import msgspec
 
-from outlive._define.registry import Registry
 from outlive._features.flows.document.model import from_canonical
 from outlive._features.flows.flow import FlowWorkflow
-from outlive._journal.codec import Row
-from outlive._model import RunFilter, RunStatus
-from outlive._runtime.services.flow_loader import FlowLoader
-from outlive._runtime.tree.claim_data import blob_ids
-from outlive._store.contract import PAGE_SIZE_MAX, Store
+from outlive._features.flows.library.loader import FlowLoader
+from outlive._kernel.define.registry import Registry
+from outlive._kernel.journal.codec import Row
+from outlive._kernel.model import RunFilter, RunStatus
+from outlive._kernel.runtime.tree.claim_data import blob_ids
+from outlive._kernel.store.contract import PAGE_SIZE_MAX, Store
 from outlive.engine import Engine
 from outlive.engine.url import store_for
 from outlive.errors import OutliveError
@@ -26,7 +26,7 @@ from outlive.remote import Remote, connect
 from outlive.testing.deploy.verdict import Tree
 
 if TYPE_CHECKING:
-    from outlive.http.operations.deploys import JournalView
+    from outlive._features.deploys.operations import JournalView
 
 OPEN = tuple(status for status in RunStatus if not status.is_terminal)
 COUNT_MAX = 1_000_000
@@ -170,7 +170,7 @@ class ServerSource:
 
     async def read(self, trees: Sequence[Tree]) -> Read:
         """See `Source`. A run that has begun another journal since it was listed is given with that one."""
-        from outlive.http.operations.deploys import RUNS_MAX
+        from outlive._features.deploys.operations import RUNS_MAX
 
         found = Read([], {})
         left = [tree.id for tree in trees]

@@ -13,15 +13,15 @@ from collections.abc import Collection, Iterator, Mapping
 
 import msgspec
 
-from outlive._journal.codec import Row, open_journal
-from outlive._journal.event import AnyEvent, Ending
-from outlive._journal.redaction import Redaction
-from outlive._model import Run, RunStatus
-from outlive._replay.command import EndRun, Park
-from outlive._replay.execution import Execution
-from outlive._replay.feeding import feed_again
-from outlive._runtime.environment import Environment
-from outlive._runtime.tree.payloads import TreePayloads
+from outlive._kernel.journal.codec import Row, open_journal
+from outlive._kernel.journal.event import AnyEvent, Ending
+from outlive._kernel.journal.redaction import Redaction
+from outlive._kernel.model import Run, RunStatus
+from outlive._kernel.replay.command import EndRun, Park
+from outlive._kernel.replay.execution import Execution
+from outlive._kernel.replay.feeding import feed_again
+from outlive._kernel.runtime.environment import Environment
+from outlive._kernel.runtime.tree.payloads import TreePayloads
 from outlive.errors import OutliveError, UnreadableError
 from outlive.errors.program import DivergenceError, WorkflowNotFoundError
 from outlive.testing.rerun import is_unmoved

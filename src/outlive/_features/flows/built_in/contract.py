@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import msgspec
 from msgspec.structs import replace
 
-from outlive._define.plain import call_plainly
-from outlive._define.resources import call
-from outlive._define.run_step import read_function
-from outlive._replay.ask import run_step, this_execution
-from outlive._replay.command import StepKind, StepOptions, StepSpec
+from outlive._kernel.define.plain import call_plainly
+from outlive._kernel.define.resources import call
+from outlive._kernel.define.run_step import read_function
+from outlive._kernel.replay.ask import run_step, this_execution
+from outlive._kernel.replay.command import StepKind, StepOptions, StepSpec
 
 if TYPE_CHECKING:
     from outlive._cel import Type
     from outlive._features.flows.document.model import Document
-    from outlive._model import Retry
+    from outlive._kernel.model import Retry
 
 
 class OneOf(NamedTuple):

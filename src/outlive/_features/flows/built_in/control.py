@@ -10,13 +10,13 @@ import msgspec
 from msgspec import Meta
 
 from outlive._cel import ANY, NULL, Template, case_of
-from outlive._define.in_run import sleep_until
-from outlive._define.logger import get_logger
 from outlive._features.flows.built_in.contract import BuiltIn, Call, OneOf
 from outlive._features.flows.document.model import ERROR, INSTANT, Span, seconds_of
 from outlive._features.flows.document.references import compile_cases
-from outlive._journal.failure import exception_of
-from outlive._model import Failure
+from outlive._kernel.define.in_run import sleep_until
+from outlive._kernel.define.logger import get_logger
+from outlive._kernel.journal.failure import exception_of
+from outlive._kernel.model import Failure
 from outlive.errors.step import FlowStepError
 
 

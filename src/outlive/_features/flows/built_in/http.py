@@ -18,7 +18,6 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from outlive._cel import ANY, MAP, NUMBER, STRING, Type
-from outlive._define.in_step import current_step
 from outlive._features.flows.built_in.contract import Call, OneOf
 from outlive._features.flows.document.model import METHOD
 from outlive._features.flows.outside import settings
@@ -33,7 +32,8 @@ from outlive._features.flows.outside.http_client import (
 )
 from outlive._features.flows.outside.secrets import Revealed, granted
 from outlive._features.flows.run.policies import TRANSPORT_RETRY
-from outlive._model import Retry
+from outlive._kernel.define.in_step import current_step
+from outlive._kernel.model import Retry
 from outlive.errors.outside import AnswerError, HttpStatusError, RequestError
 from outlive.errors.program import NotInRunError
 

@@ -15,13 +15,13 @@ import msgspec
 from msgspec import Meta
 
 from outlive._cel import ANY, BOOL, LIST, MAP, NUMBER
-from outlive._define.map import CONCURRENCY, Tolerance
 from outlive._features.flows.built_in.contract import BuiltIn, Call
 from outlive._features.flows.document.model import SHARE, Document, FlowStep, Span, seconds_of
 from outlive._features.flows.document.problems import FlowError, Problem
 from outlive._features.flows.run.driver import error_data, run_plan
 from outlive._features.flows.run.plan import Plan
-from outlive._replay.frame import SCOPE
+from outlive._kernel.define.map import CONCURRENCY, Tolerance
+from outlive._kernel.replay.frame import SCOPE
 from outlive.errors import ToleranceExceededError
 from outlive.errors.step import FlowStepError
 

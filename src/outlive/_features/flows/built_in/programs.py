@@ -15,11 +15,11 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from outlive._cel import BOOL, MAP, NUMBER, STRING, Type
-from outlive._define.in_step import current_step
 from outlive._features.flows.built_in.contract import Call
 from outlive._features.flows.outside import settings
 from outlive._features.flows.outside.program import Ended, Program, why_not_settable
 from outlive._features.flows.outside.secrets import Revealed, granted
+from outlive._kernel.define.in_step import current_step
 from outlive.errors.outside import NotAllowedError, ProgramError, RequestError
 from outlive.errors.program import NotInRunError
 

@@ -11,14 +11,14 @@ from typing import Any
 import msgspec
 
 from outlive._cel import ANY, BOOL, MAP, NULL, STRING
-from outlive._define.approval import wait_for_approval
-from outlive._define.decide import emit, publish
-from outlive._define.in_run import wait_for_signal
-from outlive._define.in_step import CURRENT_STEP
-from outlive._define.talking import send, signal
+from outlive._features.approvals.in_workflow import wait_for_approval
 from outlive._features.flows.built_in.contract import BuiltIn, Call
 from outlive._features.flows.document.model import Span, seconds_of
 from outlive._features.flows.run.plain_data import plain_value
+from outlive._kernel.define.decide import emit, publish
+from outlive._kernel.define.in_run import wait_for_signal
+from outlive._kernel.define.in_step import CURRENT_STEP
+from outlive._kernel.define.talking import send, signal
 from outlive.errors.step import FlowStepError
 
 

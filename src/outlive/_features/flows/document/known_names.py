@@ -10,10 +10,10 @@ from typing import Any
 import msgspec
 
 from outlive._cel import ANY, Type, type_of_schema
-from outlive._define.registry import REGISTRY
 from outlive._features.flows.built_in import NAMES, find_built_in
 from outlive._features.flows.built_in.contract import OneOf
-from outlive._journal.described import describe
+from outlive._kernel.define.registry import REGISTRY
+from outlive._kernel.journal.described import describe
 
 DEPTH_MAX = 10
 """How deeply definitions are put into each other."""

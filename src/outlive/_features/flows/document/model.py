@@ -12,9 +12,9 @@ from typing import Annotated, Any, Literal, TypeAlias
 import msgspec
 from msgspec import UNSET, Meta, UnsetType, field
 
-from outlive._model.schedule import Overlap
-from outlive._model.span import SPAN, seconds_in
-from outlive._model.trigger import Layout
+from outlive._kernel.model.schedule import Overlap
+from outlive._kernel.model.span import SPAN, seconds_in
+from outlive._kernel.model.trigger import Layout
 
 LANGUAGE = 1
 NAME = r"^[A-Za-z_][A-Za-z0-9_.-]*$(?!\n)"

@@ -28,7 +28,7 @@ from outlive._features.flows.document.problems import (
     placed,
 )
 from outlive._features.flows.document.reading import Reading
-from outlive._model.span import SPAN
+from outlive._kernel.model.span import SPAN
 
 SHOWN_CHARACTERS_MAX = 40
 LONG_EXPRESSIONS_CHARACTERS_MAX = 100_000

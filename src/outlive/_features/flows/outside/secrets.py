@@ -26,7 +26,7 @@ from urllib.parse import quote, quote_plus
 
 import msgspec
 
-from outlive._define.in_step import REDACT, current_step
+from outlive._kernel.define.in_step import REDACT, current_step
 from outlive.errors import StepFailedError
 from outlive.errors.outside import SecretError
 from outlive.errors.program import NotInRunError

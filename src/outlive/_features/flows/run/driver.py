@@ -23,17 +23,17 @@ from typing import Any, NoReturn, cast
 
 from outlive._cel import Template
 from outlive._cel.demand import Steps
-from outlive._define.saga import saga
 from outlive._features.flows.document.problems import FlowError
 from outlive._features.flows.document.references import expression_errors
 from outlive._features.flows.run.plan import Plan, PlannedStep, Rule
 from outlive._features.flows.run.queued import run_one
-from outlive._journal.failure import class_name
-from outlive._replay.ask import this_execution
-from outlive._replay.deciding import patched
-from outlive._replay.execution import Execution
-from outlive._replay.frame import SCOPE
-from outlive._replay.frame import Scope as Place
+from outlive._kernel.define.saga import saga
+from outlive._kernel.journal.failure import class_name
+from outlive._kernel.replay.ask import this_execution
+from outlive._kernel.replay.deciding import patched
+from outlive._kernel.replay.execution import Execution
+from outlive._kernel.replay.frame import SCOPE
+from outlive._kernel.replay.frame import Scope as Place
 from outlive.errors import OutliveError, StepFailedError
 
 UNDO_SECONDS = 3600.0

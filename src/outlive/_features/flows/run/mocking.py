@@ -13,9 +13,9 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from outlive._define.step import step
 from outlive._features.flows.document.model import Document, FlowStep, Mock, Undo
 from outlive._features.flows.run.plan import Plan
+from outlive._kernel.define.step import step
 from outlive.errors import InvalidArgumentError
 
 MOCK = "outlive.mocked"

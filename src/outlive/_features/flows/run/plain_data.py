@@ -13,8 +13,8 @@ from typing import Any
 
 import msgspec
 
-from outlive._journal.arguments import Signature
-from outlive._journal.value import TAGGED, Stored, ValueCodec
+from outlive._kernel.journal.arguments import Signature
+from outlive._kernel.journal.value import TAGGED, Stored, ValueCodec
 from outlive.errors import UnreadableError, UnserialisableError
 
 _encode = msgspec.json.Encoder().encode

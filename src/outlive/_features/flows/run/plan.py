@@ -24,7 +24,6 @@ from msgspec.structs import replace
 
 from outlive._cel import Template, steps_in
 from outlive._cel.demand import NOTHING, Demand, all_of
-from outlive._define.registry import BY_NAME, REGISTRY
 from outlive._features.flows.built_in import NAMES, find_built_in
 from outlive._features.flows.document.model import Condition, Document, FlowStep, RetryPolicy, seconds_of
 from outlive._features.flows.document.problems import FlowError, Path, Problem, did_you_mean
@@ -43,12 +42,13 @@ from outlive._features.flows.run.target import (
     UndoTarget,
     WorkflowTarget,
 )
-from outlive._journal.arguments import Signature
-from outlive._model import Retry
-from outlive._model.guard import Guard
-from outlive._model.queue import check_queue
-from outlive._replay.ask import current_execution
-from outlive._replay.command import StepKind, StepOptions, StepSpec, WorkflowSpec
+from outlive._kernel.define.registry import BY_NAME, REGISTRY
+from outlive._kernel.journal.arguments import Signature
+from outlive._kernel.model import Retry
+from outlive._kernel.model.guard import Guard
+from outlive._kernel.model.queue import check_queue
+from outlive._kernel.replay.ask import current_execution
+from outlive._kernel.replay.command import StepKind, StepOptions, StepSpec, WorkflowSpec
 from outlive.errors.program import WorkflowNotFoundError
 from outlive.errors.step import FlowStepError
 

@@ -14,10 +14,10 @@ from collections.abc import Callable
 from typing import Any
 
 from outlive._features.flows.document.model import RetryPolicy, seconds_of
-from outlive._journal.failure import class_name
-from outlive._model import Retry
-from outlive._model.guard import Guard
-from outlive._model.limit import RateLimit, TokenBucket
+from outlive._kernel.journal.failure import class_name
+from outlive._kernel.model import Retry
+from outlive._kernel.model.guard import Guard
+from outlive._kernel.model.limit import RateLimit, TokenBucket
 from outlive.errors import StepFailedError
 
 TRANSPORT_ATTEMPTS = 4

@@ -15,11 +15,11 @@ from msgspec.structs import replace
 
 from outlive._features.flows.outside.secrets import OPEN, grants_in
 from outlive._features.flows.run.target import References, Scope, Target, UndoTarget, detached_result
-from outlive._journal.arguments import Signature
-from outlive._replay.ask import start_detached
-from outlive._replay.command import StepSpec
-from outlive._replay.execution import Execution
-from outlive._replay.frame import SCOPE
+from outlive._kernel.journal.arguments import Signature
+from outlive._kernel.replay.ask import start_detached
+from outlive._kernel.replay.command import StepSpec
+from outlive._kernel.replay.execution import Execution
+from outlive._kernel.replay.frame import SCOPE
 from outlive.errors import RunFailedError
 from outlive.errors.step import FlowStepError
 

@@ -15,20 +15,20 @@ from typing import TYPE_CHECKING, Any, Protocol
 import msgspec
 from msgspec.structs import replace
 
-from outlive._define.registry import BY_NAME, REGISTRY
-from outlive._define.step import NO_RESULT, UNDO_RETRY, as_undo
 from outlive._features.flows.built_in import find_built_in
 from outlive._features.flows.built_in.contract import BuiltIn, Call, plain_call
 from outlive._features.flows.document.problems import did_you_mean
 from outlive._features.flows.outside.secrets import check_data, granting, grants_in
 from outlive._features.flows.run.plain_data import PlainArguments, RenderedArguments, plain_of
 from outlive._features.flows.run.policies import TRANSPORT_RETRY
-from outlive._journal.arguments import Signature
-from outlive._journal.value import Stored, codec_for
-from outlive._model import Retry
-from outlive._model.giver import GIVER, Giver
-from outlive._model.policy import delay_seconds, is_last
-from outlive._replay.ask import (
+from outlive._kernel.define.registry import BY_NAME, REGISTRY
+from outlive._kernel.define.step import NO_RESULT, UNDO_RETRY, as_undo
+from outlive._kernel.journal.arguments import Signature
+from outlive._kernel.journal.value import Stored, codec_for
+from outlive._kernel.model import Retry
+from outlive._kernel.model.giver import GIVER, Giver
+from outlive._kernel.model.policy import delay_seconds, is_last
+from outlive._kernel.replay.ask import (
     cancel_detached,
     child_result,
     end_of,
@@ -37,11 +37,11 @@ from outlive._replay.ask import (
     start_child,
     start_detached,
 )
-from outlive._replay.command import StepKind, StepOptions, StepSpec, WorkflowSpec
-from outlive._replay.ending import result_of
-from outlive._replay.execution import Execution
-from outlive._replay.frame import SCOPE
-from outlive._replay.saga import find_saga
+from outlive._kernel.replay.command import StepKind, StepOptions, StepSpec, WorkflowSpec
+from outlive._kernel.replay.ending import result_of
+from outlive._kernel.replay.execution import Execution
+from outlive._kernel.replay.frame import SCOPE
+from outlive._kernel.replay.saga import find_saga
 from outlive.errors.program import WorkflowNotFoundError
 from outlive.errors.step import FlowStepError
 

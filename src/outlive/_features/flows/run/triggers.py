@@ -14,7 +14,6 @@ import msgspec
 from msgspec import UNSET
 
 from outlive._cel import Template
-from outlive._define.schedule import cron, tick
 from outlive._features.flows.document.inputs import given_input, input_schema, vars_here
 from outlive._features.flows.document.model import (
     Condition,
@@ -27,9 +26,10 @@ from outlive._features.flows.document.model import (
 )
 from outlive._features.flows.document.problems import FlowError, Problem
 from outlive._features.flows.document.references import compile_value, expression_errors
-from outlive._journal.described import Described
-from outlive._model.schedule import ScheduleSpec, schedule_names
-from outlive._model.trigger import EventTrigger, SecretName, TriggerSet, WebhookTrigger
+from outlive._kernel.define.schedule import cron, tick
+from outlive._kernel.journal.described import Described
+from outlive._kernel.model.schedule import ScheduleSpec, schedule_names
+from outlive._kernel.model.trigger import EventTrigger, SecretName, TriggerSet, WebhookTrigger
 from outlive.errors import InvalidArgumentError
 from outlive.errors.program import ExpressionError
 from outlive.telemetry import log

@@ -1,0 +1,54 @@
+"""`outlive workflows`: what can be started on a store."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from outlive.cli.edge import Group, ask, json_option, place_option, print_json, print_table
+
+if TYPE_CHECKING:
+    from outlive._kernel.values.workflow import WorkflowInfo
+
+
+@click.group(cls=Group)
+def workflows() -> None:
+    """Show what workers can run."""
+
+
+@workflows.command("list")
+@place_option
+@json_option
+def list_(*, url: str, as_json: bool) -> None:
+    """Every workflow that workers have described, in every version: its arguments, and how many workers have it."""
+    found = ask(url, lambda engine: engine.workflows.list())
+    if as_json:
+        print_json(found)
+        return
+    if not found:
+        click.echo("no worker has described a workflow in this store", err=True)
+        return
+    print_table(
+        ["workflow", "version", "workers", "arguments"],
+        [[it.name, str(it.version), f"{it.workers:,}", _arguments(it)] for it in found],
+    )
+
+
+def _arguments(info: WorkflowInfo) -> str:
+    if info.arguments is None:
+        return "-"
+    properties: dict[str, Any] = info.arguments.get("properties", {})
+    needed = set(info.arguments.get("required", ()))
+    shown = [f"{name}: {_type(each)}" + ("" if name in needed else "?") for name, each in properties.items()]
+    return ", ".join(shown) or "none"
+
+
+def _type(schema: Any) -> str:
+    """A type of JSON Schema in a word."""
+    if not isinstance(schema, dict):
+        return "any"
+    if "$ref" in schema:
+        return str(schema["$ref"]).rpartition("/")[2]
+    kind = schema.get("type", "any")
+    return " or ".join(kind) if isinstance(kind, list) else str(kind)

@@ -1,0 +1,79 @@
+"""The run that a message creates if it is not there: `start=` of a signal and of an ask.
+
+The run and the message are one change of the store. A workflow whose code is here is given as itself with its
+arguments; one whose code is elsewhere by its name, and its arguments are checked against what workers have described.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any, NamedTuple
+
+from outlive._kernel.client.access import Access
+from outlive._kernel.client.birth import birth
+from outlive._kernel.client.definitions import Definitions, checked_input
+from outlive._kernel.client.starting import Starter
+from outlive._kernel.model import check_run_id, given
+from outlive._kernel.store.contract import Change
+from outlive.errors import ArgumentTypeError
+
+
+class NamedStart(NamedTuple):
+    """A workflow by its name, with its arguments by name or in a list."""
+
+    workflow: str
+    arguments: object = None
+    version: int | None = None
+    """The newest unless given."""
+
+
+class Birth(NamedTuple):
+    """The change that creates a run, and what it is a run of."""
+
+    change: Change
+    workflow: str
+    version: int
+
+
+def is_named(start: object) -> bool:
+    """Whether a workflow is given by its name."""
+    return isinstance(start, tuple) and bool(start) and isinstance(start[0], str)
+
+
+class MessageStarts:
+    """Makes the runs of messages of one client."""
+
+    def __init__(self, access: Access, *, starter: Starter, definitions: Definitions) -> None:
+        self._access = access
+        self._starter = starter
+        self._definitions = definitions
+
+    @asynccontextmanager
+    async def birth(
+        self, where: str, run_id: str, start: tuple[Any, ...] | None, headers: Mapping[str, str] | None
+    ) -> AsyncIterator[Birth | None]:
+        """The change that creates a run for `(workflow, *args)` or `("name", arguments)`; None if none is to be
+        started. It is to be written before this ends: a quota counts it until then.
+
+        Raises:
+            UnknownWorkflowError: no worker has described a workflow of this name.
+            InvalidArgumentError: the arguments do not fit. QuotaExceededError: no more runs may be started.
+        """
+        if not is_named(start):
+            found = self._starter.birth_of(where, run_id, start, headers=headers)
+            yield None if found is None else Birth(found[0], found[1].name, found[1].version)
+            return
+        assert start is not None
+        if len(start) > len(NamedStart._fields):
+            wanted = "give a name with the arguments by name or in a list, for example start=('order', {'id': 7})"
+            raise ArgumentTypeError(where, "start", start, wanted)
+        named = NamedStart(*start)
+        version, described = await self._definitions.find(named.workflow, named.version)
+        data = checked_input(named.workflow, described, named.arguments, where=where)
+        said = given.headers(where, headers)
+        event, blobs = await self._starter.created_described(
+            where, named.workflow, version, described, data, headers=said
+        )
+        async with self._access.admission.start(run_id):
+            yield Birth(birth(check_run_id(run_id), event, blobs), named.workflow, version)

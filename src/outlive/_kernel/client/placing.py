@@ -1,0 +1,209 @@
+"""Finding the place of a new run (`Place`), and putting it there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from difflib import get_close_matches
+from typing import Protocol
+
+import msgspec
+
+from outlive._kernel.client.acting import check_uses
+from outlive._kernel.journal.event import RunCreated
+from outlive._kernel.model import given
+from outlive._kernel.model.queue import (
+    MICROSECONDS,
+    NOWHERE,
+    Place,
+    Queue,
+    QueueLimits,
+    check_queue,
+    lead_of,
+    queue_cell,
+    queue_data,
+    queue_in,
+    queue_key,
+)
+from outlive._kernel.replay.command import WorkflowSpec
+from outlive._kernel.store.contract import CellStore
+from outlive.errors import InvalidArgumentError
+from outlive.telemetry import log
+
+
+class QueueTable(Protocol):
+    """The part of a store that a place needs."""
+
+    async def list_queues(self) -> list[str]:
+        """See `Store`."""
+
+
+class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+    """The place in a queue that a start asks for, as it was given."""
+
+    queue: Queue | str | None = None
+    """None for that of the workflow."""
+    key: str | None = None
+    priority: int | None = None
+    delay: given.Span | None = None
+    start_at: datetime | None = None
+    begin_within: given.Span | None = None
+
+
+_NOTHING = (None,) * 6
+
+
+def wanted_place(
+    queue: Queue | str | None = None,
+    key: str | None = None,
+    priority: int | None = None,
+    delay: given.Span | None = None,
+    start_at: datetime | None = None,
+    begin_within: given.Span | None = None,
+) -> Wanted | None:
+    """The place in a queue that a start asks for; None if it asks for none."""
+    if (queue, key, priority, delay, start_at, begin_within) == _NOTHING:  # A generator would cost a call for each.
+        return None
+    return Wanted(queue=queue, key=key, priority=priority, delay=delay, start_at=start_at, begin_within=begin_within)
+
+
+def put(event: RunCreated, place: Place) -> RunCreated:
+    """The first event of a run that has this place."""
+    if place == NOWHERE:
+        return event
+    return msgspec.structs.replace(
+        beginning_at(event, place.start_at) if place.start_at else event,
+        queue=place.queue,
+        queue_key=place.queue_key,
+        lead=place.lead,
+        frees_slot=place.frees_slot,
+        begin_by=place.begin_by,
+    )
+
+
+def beginning_at(event: RunCreated, start_at: int) -> RunCreated:
+    """The first event of a run that is to begin then; its time limits count from there."""
+    later, timeout_at = start_at - (event.start_at or event.at), event.timeout_at
+    return msgspec.structs.replace(
+        event,
+        start_at=start_at,
+        timeout_at=None if timeout_at is None else timeout_at + later,
+        begin_by=event.begin_by and event.begin_by + later,
+    )
+
+
+def own_place(spec: WorkflowSpec) -> Place:
+    """The place of a run that is started without saying one."""
+    queue = spec.queue
+    if queue is None:
+        return NOWHERE
+    if isinstance(queue, Queue):
+        return Place(queue=queue.name, frees_slot=queue.hold == "running")
+    return Place(queue=queue)
+
+
+async def warn_of_unknown(store: QueueTable, names: Sequence[str], specs: list[WorkflowSpec]) -> None:
+    """Say which of the queues that a worker takes from no one knows: they may come later, or be misspelt."""
+    own = {spec.queue.name if isinstance(spec.queue, Queue) else spec.queue for spec in specs if spec.queue}
+    left = [name for name in names if name and name not in own]
+    known = {*own, *await store.list_queues()} if left else own
+    for name in (name for name in left if name not in known):
+        close = get_close_matches(name, sorted(known), n=1)
+        hint = f"did you mean {close[0]!r}?" if close else "it may come later"
+        log.warning("this worker takes from queue %r, which neither its code nor the store knows; %s", name, hint)
+
+
+class Placer:
+    """Finds the places of new runs, and lets the store know the queues that starts bring along."""
+
+    def __init__(self, store: CellStore, *, began_at: int) -> None:
+        self._store, self._began_at = store, began_at
+        self._declared: dict[str, QueueLimits] = {}
+
+    async def place(self, where: str, wanted: Wanted, own: Queue | str | None, *, now_at: int) -> Place:
+        """The place of a run of a workflow with the queue `own`.
+
+        Raises:
+            InvalidArgumentError: the queue takes no such key or priority, or nothing can begin then.
+            ArgumentTypeError: something is of another type.
+            QueueRefusedError: the principal may use the queue of the workflow only.
+        """
+        queue = check_queue(where, wanted.queue)
+        if queue is None:
+            queue = own
+        else:
+            check_uses(_name(queue), _name(own))
+        start_at = _start_at(where, wanted, now_at)
+        begin_by = 0
+        if wanted.begin_within is not None:
+            seconds = given.seconds(where, "begin_within", wanted.begin_within)
+            begin_by = (start_at or now_at) + round(seconds * MICROSECONDS)
+        if not queue:
+            for name, value in (("key", wanted.key), ("priority", wanted.priority)):
+                if value is not None:
+                    raise InvalidArgumentError(where, name, value, "it is for runs with a queue: give queue= too")
+            return Place(start_at, begin_by=begin_by) if start_at or begin_by else NOWHERE
+        name, limits = await self._find(queue, wanted.priority)
+        return Place(
+            start_at=start_at,
+            queue=name,
+            queue_key="" if wanted.key is None else queue_key(where, wanted.key),
+            lead=lead_of(where, name, limits, wanted.priority),
+            frees_slot=limits.hold == "running",
+            begin_by=begin_by,
+        )
+
+    async def _find(self, queue: Queue | str, priority: object) -> tuple[str, QueueLimits]:
+        """The name of a queue and what is declared of it."""
+        if isinstance(queue, Queue):
+            known = self._declared.get(queue.name)
+            if known is not queue.limits and known != queue.limits:
+                await declare(self._store, queue.name, queue.limits, at=self._began_at)
+                self._declared[queue.name] = queue.limits
+            return queue.name, queue.limits
+        return queue, queue_in(await self._store.read_cell(queue_cell(queue))).declared
+
+
+def _name(queue: Queue | str | None) -> str:
+    return queue.name if isinstance(queue, Queue) else queue or ""
+
+
+async def declare(store: CellStore, name: str, limits: QueueLimits, *, at: int) -> None:
+    """Let all workers know the limits of a queue as the code has them of a process that began then. What was set at run
+    time stays, and so does what the code of a later process says."""
+
+    def change(data: bytes | None, now_at: int) -> tuple[bytes, None]:
+        state = queue_in(data)
+        declared = state.declaring(limits, at=at)
+        return data if declared is state and data is not None else queue_data(declared), None
+
+    await store.change_cell(queue_cell(name), change)
+
+
+def _start_at(where: str, wanted: Wanted, now_at: int) -> int:
+    if wanted.delay is not None and wanted.start_at is not None:
+        raise InvalidArgumentError(where, "delay", wanted.delay, "give delay= or start_at=, not both")
+    at = now_at
+    if wanted.delay is not None:
+        at += round(given.seconds(where, "delay", wanted.delay, or_zero=True) * MICROSECONDS)
+    if wanted.start_at is not None:
+        at = round(given.instant(where, "start_at", wanted.start_at).timestamp() * MICROSECONDS)
+    return at if at > now_at else 0
+
+
+def declared_queues(specs: list[WorkflowSpec]) -> dict[str, QueueLimits]:
+    """The limits of the queues that these workflows bring along, by name.
+
+    Raises:
+        InvalidArgumentError: one is declared twice, and not in the same way.
+    """
+    found: dict[str, QueueLimits] = {}
+    for spec in specs:
+        if isinstance(spec.queue, Queue):
+            limits = spec.queue.limits
+            if found.setdefault(spec.queue.name, limits) != limits:
+                wanted = (
+                    f"queue {spec.queue.name} has other limits in another workflow: declare it once, and use it in both"
+                )
+                raise InvalidArgumentError(f"workflow {spec.name}", "queue", spec.queue, wanted)
+    return found

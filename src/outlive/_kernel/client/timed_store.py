@@ -1,0 +1,141 @@
+"""The store as callers use it: a verb that gets no answer in time raises.
+
+Workers wait for a store however long it is away, because no run may fail for that. A caller waits for `store_seconds`:
+behind a call there is a person, or a web request. A verb that was given up is cancelled. What the store has not begun
+by then never happens; of a write that it has begun, the outcome is not known, and the error says so.
+
+The cost of a search grows with the runs in the store. So a server lets its callers take turns (`searching`), and the
+time of a search begins with its turn.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import partial
+from inspect import iscoroutinefunction
+from typing import Any, Protocol, TypeVar
+
+from outlive._kernel.model import Run, RunFilter
+from outlive._kernel.store.contract import Store
+from outlive.errors import CommitUnknownError, EngineClosedError, StoreUnavailableError
+
+T = TypeVar("T")
+PLACE = "the store"
+WRITES = frozenset(
+    {"append_checkpoint", "change_cell", "change_schedules", "commit", "deliver", "request_message", "request_start"}
+)
+"""Verbs after which a caller must know whether they have happened."""
+UNTIMED = frozenset(
+    {"begin", "carry_audit", "close", "delete_blobs", "delete_trees", "find_references", "give_back", "keep_blobs"}
+    | {"open", "prune_audit"}
+    | {"check_database", "examine", "repair"}
+)
+"""Verbs that may take long, and verbs that only workers use."""
+NAMED_MAX = 5
+"""Runs that an error names."""
+
+
+class Turn(Protocol):
+    """Does a search when it is the turn of its caller, and returns what it returns."""
+
+    async def __call__(self, search: Callable[[], Awaitable[T]], /) -> T:
+        """The result of the search. An exception of the search is raised."""
+
+
+TURN: ContextVar[Turn | None] = ContextVar("outlive-search-turn", default=None)
+
+
+@contextmanager
+def searching(turn: Turn) -> Iterator[None]:
+    """Let every search for runs in this block wait for its turn."""
+    token = TURN.set(turn)
+    try:
+        yield
+    finally:
+        TURN.reset(token)
+
+
+class _TimedVerbs:
+    """The verbs of anything, for callers that wait for so many seconds at most."""
+
+    def __init__(self, inner: Any, *, seconds: float) -> None:
+        self._inner = inner
+        self._seconds = seconds
+
+    def __getattr__(self, name: str) -> Any:
+        verb = getattr(self._inner, name)
+        if name in UNTIMED or not iscoroutinefunction(verb):
+            return verb
+        timed = partial(self._do, name)
+        setattr(self, name, timed)  # The next call does not come here.
+        return timed
+
+    async def _do(self, name: str, *args: Any, **kwargs: Any) -> Any:
+        verb: Callable[..., Awaitable[Any]] = getattr(self._inner, name)
+        limit = asyncio.timeout(self._seconds)
+        try:
+            async with limit:
+                return await verb(*args, **kwargs)
+        except TimeoutError:
+            if not limit.expired():
+                raise
+        if name in WRITES:
+            raise unknown(self._seconds, f"what was asked of it{_about(name, args)} was written", "repeat the call")
+        raise StoreUnavailableError(PLACE, f"it has not answered for {self._seconds:g} s")
+
+
+class TimedStore(_TimedVerbs):
+    """Any store, for such callers."""
+
+    def __init__(self, inner: Store, *, seconds: float) -> None:
+        super().__init__(inner, seconds=seconds)
+        self.now = inner.now
+        self._has_ended = False
+
+    def end_searches(self) -> None:
+        """The engine has stopped: a search whose turn comes later is refused."""
+        self._has_ended = True
+
+    async def list_runs(self, filter: RunFilter, **options: Any) -> list[Run]:  # noqa: A002 (the contract's name)
+        """See `Store`."""
+        return await self._find(partial(self._do, "list_runs", filter, **options), filter)
+
+    async def count_runs(self, filter: RunFilter, *, limit: int) -> int:  # noqa: A002 (the contract's name)
+        """See `Store`."""
+        return await self._find(partial(self._do, "count_runs", filter, limit=limit), filter)
+
+    async def _find(self, find: Callable[[], Awaitable[T]], wanted: RunFilter) -> T:
+        turn = TURN.get()
+        if turn is None or not wanted.is_search:
+            return await find()
+
+        async def find_in_turn() -> T:
+            if self._has_ended:
+                raise EngineClosedError("this")
+            return await find()
+
+        return await turn(find_in_turn)
+
+    @property
+    def examiner(self) -> Any:
+        """The examiner of the store; its verbs have the same limit of time."""
+        return _TimedVerbs(self._inner.examiner, seconds=self._seconds)
+
+
+def unknown(seconds: float, what: str, then: str, *, run_id: str = "") -> CommitUnknownError:
+    """The error of a write whose outcome is not known."""
+    doubt = f"it has not answered for {seconds:g} s, and it is not known whether {what}"
+    return CommitUnknownError(PLACE, f"{doubt}; {then} with the same id or key", run_id=run_id)
+
+
+def _about(name: str, args: tuple[Any, ...]) -> str:
+    """Which runs a write is about, as far as it says."""
+    ids: list[str] = []
+    if args and name == "commit":
+        ids = [change.runs[0].root_id for change in args[0] if change.runs]
+    elif args and name == "deliver":
+        ids = [message.run_id for message in args[0]]
+    return f" for {', '.join(dict.fromkeys(ids[:NAMED_MAX]))}" if ids else ""

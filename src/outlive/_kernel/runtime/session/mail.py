@@ -1,0 +1,103 @@
+"""Messages for trees in motion: they become events, or hold the tree, because a person has paused it.
+
+See `outlive._kernel.runtime.tree.holding` for what becomes of a tree that is held.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Protocol
+
+from outlive._kernel.model.pause import Pauses, pause_of
+from outlive._kernel.runtime.session.requests import ClaimRequests
+from outlive._kernel.runtime.steps.executor import Executor
+from outlive._kernel.runtime.tree.holding import Hold, pause_in
+from outlive._kernel.runtime.tree.live import LiveTree
+from outlive._kernel.runtime.tree.phase import TreePhase
+from outlive._kernel.runtime.tree.trees import LiveTrees
+from outlive._kernel.store.contract import Inbound, MessageKind
+from outlive.telemetry import Counters
+
+
+class Mover(Protocol):
+    """The worker, as the part that moves trees."""
+
+    def settle(self, live: LiveTree) -> None:
+        """Decide what a tree that has just moved does next."""
+
+    def start_durable(self, live: LiveTree) -> None:
+        """Begin what a replay left to do, if nothing has happened since."""
+
+
+class TreeMail:
+    """Gives messages to the trees of a worker."""
+
+    def __init__(
+        self, mover: Mover, *, trees: LiveTrees, executor: Executor, requests: ClaimRequests, counters: Counters
+    ) -> None:
+        self._mover = mover
+        self._trees = trees
+        self._executor = executor
+        self._requests = requests
+        self._counters = counters
+        self.pauses: Pauses = {}
+        """The workflows that are paused, as last read."""
+
+    def take(self, live: LiveTree, mail: list[Inbound]) -> None:
+        """Turn messages into events; no more are read for this tree until these are durable."""
+        if not mail or live.phase is not TreePhase.MOVING:
+            return
+        hold = pause_in(mail)
+        if hold is not None or live.hold is not None:
+            # All of the mail stays in the inbox. What would let the tree go on lets another claim do so.
+            self.hold(live, hold or Hold())
+            # A claim may find mail and a pause: what its replay left to do does not begin, and must not be written.
+            self._mover.start_durable(live)
+            return
+        self._trees.mail_taken(live)
+        for message in mail:
+            self._counters.signals_taken += message.kind is MessageKind.SIGNAL
+            live.take_message(message)
+        if live.refusals:
+            self._refuse(live)
+        if live.draft is not None and live.draft.change.rows:
+            live.add_effect(partial(self.saved, live))
+        else:
+            # Every message was refused: nothing has changed, and what a replay left to do may begin.
+            self._mover.start_durable(live)
+            self.saved(live)
+
+    def saved(self, live: LiveTree) -> None:
+        """Note that the messages which a tree has taken are durable; there may be more for it."""
+        if self._trees.mail_saved(live):
+            self._requests.look()
+
+    def _refuse(self, live: LiveTree) -> None:
+        """Have the asks that a tree has refused answered; it is not suspended before that."""
+        refusals, live.refusals = live.refusals, []
+        live.lookups += 1
+        self._requests.refuse(live, refusals)
+
+    # -- Holding ---------------------------------------------------------------------------------------------
+
+    def is_paused(self, workflow: str) -> bool:
+        """Whether a workflow is paused, as far as is known here."""
+        return bool(self.pauses) and pause_of(self.pauses, workflow) is not None
+
+    def hold(self, live: LiveTree, hold: Hold) -> None:
+        """Begin nothing more of a tree. When the attempts that run have ended, it is parked or released."""
+        if live.hold is None:
+            for command in self._executor.withdraw_waiting(live):
+                # The run may have withdrawn some itself, in a change that is not durable yet: that was counted.
+                if (command.run, command.call) in live.execution.calls:
+                    live.put_off(command)
+        live.hold = hold
+
+    def set_pauses(self, pauses: Pauses) -> None:
+        """Which workflows are paused: begin nothing more of their runs."""
+        self.pauses = pauses
+        for live in self._trees.active() if pauses else ():
+            if live.journal and live.hold is None and self.is_paused(live.fold.root.workflow):
+                self.hold(live, Hold())
+                if live.phase is not TreePhase.REPLAYING:
+                    self._mover.settle(live)

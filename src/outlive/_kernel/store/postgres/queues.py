@@ -1,0 +1,207 @@
+"""Claiming from queues: what has a slot goes on, and others come out of the line.
+
+Looking locks nothing, and is all that happens when there is nothing to do. Claims of one queue come one after the
+other: each has the cell of the queue locked while it counts slots and gives some. Runs and lines that others have
+locked are passed over, so a claim waits for nothing but another claim of its queue, and starts that make the same line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import chain
+
+import asyncpg
+
+from outlive._kernel.model.queue import QUEUE_CELLS, QUEUE_CELLS_END, QueueRecord, queue_cell, queue_in
+from outlive._kernel.model.run import HELD
+from outlive._kernel.store.contract import KEY_RUNS_MAX, WAITING_KEYS_MAX, Claim, Claims, QueueMeasure, WaitingKey
+from outlive._kernel.store.postgres.batch import columns_of
+from outlive._kernel.store.postgres.commit import Writing
+from outlive._kernel.store.postgres.connection import HURRIED, Session
+from outlive._kernel.store.postgres.rows import from_text, to_run, to_text
+from outlive._kernel.store.postgres.take_over import lock_due, take_over
+from outlive._kernel.store.tables.claiming import ClaimRequest, WakeUp, joined, pick, wanted_of
+from outlive._kernel.store.tables.queueing import HOLDERS_MAX, MOVED_MAX, Held, Serving
+
+SPARE = 100
+"""How many more runs are looked at than are wanted, as in `claim`."""
+
+
+async def claim_queue(session: Session, name: str, wanted: ClaimRequest, writing: Writing) -> Claims:
+    """Take over what is due in one queue.
+
+    Raises:
+        Conflict: another process wrote between our looking and our locking; nothing was claimed.
+    """
+    queue, cell = to_text(name), to_text(queue_cell(name))
+    names = sorted({to_text(definition) for definition in wanted.definitions})
+    more = SPARE + len(wanted.declined)
+    most = min(wanted.limit, wanted.orphans_max) + more if wanted.orphans_max else 0
+    rows = await session.fetch(
+        "look_at_queue",
+        writing.time(),
+        wanted.worker_id,
+        names,
+        queue,
+        wanted.limit + more,
+        most,
+        wanted.stale_microseconds,
+        cell,
+    )
+    now = rows[0]["now"]
+    found = [row for row in rows if row["key"] is not None]
+    free = [(row["wake_at"], row["key"]) for row in found if not row["is_orphan"] and row["slot"] == HELD]
+    orphans = [(row["wake_at"], row["key"]) for row in found if row["is_orphan"]]
+    outside = [row for row in found if row["slot"] != HELD]
+    later = Claims([], min((row["wake_at"] for row in found if row["wake_at"] > now), default=None))
+    due_outside = [row["key"] for row in outside if row["wake_at"] <= now][:MOVED_MAX]
+    free, orphans = wanted_of(free, wanted.declined), wanted_of(orphans, wanted.declined)
+    is_paused = queue_in(rows[0]["cell"]).paused is not None
+    has_due = bool(due_outside) or any(at <= now for at, _ in chain(free, orphans))
+    if not has_due and (is_paused or not rows[0]["has_line"]):
+        return later
+    claim = QueueClaim(session, name, wanted, writing, names=names, now=now)
+    while True:
+        async with session.transaction(begin=HURRIED):
+            cells = await session.fetch("lock_cells", writing.time(), [cell])
+            if cells:
+                return joined(later, await claim.run(cells[0]["data"], due_outside, free, orphans))
+        session.is_doubtful = False
+        await session.fetch("create_cells", [cell])
+
+
+class QueueClaim:
+    """One claim of one queue, in a transaction that has the cell of the queue locked."""
+
+    def __init__(
+        self, session: Session, name: str, wanted: ClaimRequest, writing: Writing, *, names: list[str], now: int
+    ) -> None:
+        self._session, self._writing, self._wanted = session, writing, wanted
+        self._name, self._queue, self._names, self._now = name, to_text(name), names, now
+
+    async def run(
+        self, data: bytes | None, due_outside: list[int], free: list[WakeUp], orphans: list[WakeUp]
+    ) -> Claims:
+        """Let due runs get in line, take over runs with a slot, and then the first runs in line."""
+        session, state = self._session, self._wanted.state_of(self._name, data)
+        if due_outside:
+            moved = await session.fetch("move_into_line", due_outside, self._now)
+            if lines := sorted({tuple(row) for row in moved}):
+                await session.fetch("put_lines", *columns_of(lines, 3))
+        held = await self._count_held(state)
+        claims = await self._claim_held(state, held, free, orphans)
+        held = held._replace(by_worker=held.by_worker + len(claims))
+        serving = Serving(self._name, state, held, limit=self._wanted.limit - len(claims), now_at=self._now)
+        claims += await self._serve(serving)
+        if serving.turns:
+            keys = [to_text(key) for key in serving.turns]
+            await session.fetch("set_turns", self._queue, keys, list(serving.turns.values()))
+        if serving.empty:
+            await self._forget_lines(serving)
+        if (after := serving.data(data)) is not None:
+            await session.fetch("put_cells", [to_text(queue_cell(self._name))], [after])
+        return joined(Claims(claims, None), serving.rest())
+
+    async def _count_held(self, state: QueueRecord) -> Held:
+        limits, in_all, by_worker = state.limits, 0, 0
+        if limits.concurrency is not None or limits.per_worker is not None:
+            ((in_all, by_worker),) = await self._session.fetch(
+                "count_slots", self._queue, self._wanted.worker_id, limits.concurrency or 0, limits.per_worker or 0
+            )
+        if limits.per_key is None:
+            return Held(in_all, by_worker)
+        rows = await self._session.fetch("count_slots_by_key", self._queue)
+        return Held(in_all, by_worker, {from_text(key): slots for key, slots in rows})
+
+    async def _claim_held(
+        self, state: QueueRecord, held: Held, free: list[WakeUp], orphans: list[WakeUp]
+    ) -> list[Claim]:
+        limit, most = self._wanted.limit, state.limits.per_worker
+        room = limit if most is None else min(limit, max(0, most - held.by_worker))
+        damaged: set[int] = set()
+        while True:
+            picked = pick(
+                free,
+                orphans,
+                now=self._now,
+                limit=room,
+                orphans_max=self._wanted.orphans_max,
+                skipped=damaged,
+            )
+            if not picked.keys:
+                return []
+            sides = [(free, len(picked.free), False), (orphans, len(picked.orphans), True)]
+            locked = await lock_due(self._session, self._wanted, self._names, sides, now_at=self._now, skipped=damaged)
+            claims = await self._take_over(locked)
+            if claims or not locked:
+                return claims
+            damaged |= {row["key"] for row in locked}
+
+    async def _serve(self, serving: Serving) -> list[Claim]:
+        session, claims, skipped = self._session, list[Claim](), set[int]()
+        while wanted_lines := serving.lines_wanted:
+            passed_over = [to_text(key) for key in serving.passed_over]
+            rows = await session.fetch("find_lines", self._queue, self._names, passed_over, wanted_lines)
+            plan = serving.plan([(from_text(key), turn) for key, turn in rows])
+            if not plan:
+                serving.is_drained = True
+                break
+            chosen = serving.choose(await self._find_heads(plan, skipped))
+            rows = await session.fetch("lock_heads", chosen, self._wanted.worker_id, self._now) if chosen else []
+            locked = {row["key"]: row for row in rows}
+            taken = await self._take_over([locked[key] for key in chosen if key in locked])
+            serving.took(claim.run.journal for claim in taken)
+            # Runs that others have locked are theirs in this moment; the rest is damaged, and must not stand in the
+            # way.
+            serving.has_more |= len(locked) < len(chosen)
+            skipped.update(set(chosen) - {claim.run.journal for claim in taken})
+            claims += taken
+        return claims
+
+    async def _find_heads(self, plan: dict[str, int], skipped: set[int]) -> dict[str, list[int]]:
+        """The first runs of each line, of all definitions together."""
+        keys, counts = [to_text(key) for key in plan], list(plan.values())
+        rows = await self._session.fetch("find_heads", self._queue, self._names, keys, counts, len(skipped))
+        heads: dict[str, list[int]] = {}
+        for text, run in rows:
+            key = from_text(text)
+            if run not in skipped and len(heads.setdefault(key, [])) < plan[key]:
+                heads[key].append(run)
+        return heads
+
+    async def _take_over(self, rows: Sequence[asyncpg.Record]) -> list[Claim]:
+        return await take_over(
+            self._session, rows, worker_id=self._wanted.worker_id, now=self._now, writing=self._writing
+        )
+
+    async def _forget_lines(self, serving: Serving) -> None:
+        keys = [to_text(key) for key in sorted(serving.empty)]
+        locked = await self._session.fetch("lock_lines", self._queue, keys, self._names)
+        # In a statement of its own: it sees the runs of all starts that had these lines before.
+        await self._session.fetch(
+            "delete_lines", self._queue, [row["queue_key"] for row in locked], [row["definition"] for row in locked]
+        )
+
+
+async def list_queues(session: Session) -> list[str]:
+    """All queues."""
+    return sorted(from_text(name) for (name,) in await session.fetch("list_queues", QUEUE_CELLS, QUEUE_CELLS_END))
+
+
+async def measure_queue(session: Session, name: str, limit: int, run_id: str) -> QueueMeasure:
+    """How full a queue is."""
+    (found,) = await session.fetch("measure_queue", to_text(name), limit, min(limit, HOLDERS_MAX))
+    holders = await session.fetch("get_runs", found["holders"]) if found["holders"] else []
+    most = min(limit, WAITING_KEYS_MAX), min(limit, KEY_RUNS_MAX)
+    rows = await session.fetch("find_waiting_keys", to_text(name), limit, *most)
+    keys = sorted(WaitingKey(at, from_text(key), count) for at, key, count in rows)
+    ((ahead,),) = await session.fetch("count_ahead", to_text(run_id), limit) if run_id else [(0,)]
+    return QueueMeasure(
+        in_line=found["in_line"],
+        held=found["held"],
+        later=found["later"],
+        oldest_at=keys[0].oldest_at if keys else None,
+        holders=tuple(to_run(tuple(row)) for row in holders),
+        keys=tuple(keys),
+        ahead=ahead,
+    )

@@ -1,0 +1,85 @@
+"""Putting messages into the inbox, and answering messages that become no events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from outlive._kernel.model import RunStatus
+from outlive._kernel.store.change import Delivery, Message, Refusal, judge
+from outlive._kernel.store.sqlite.audit import put_audit
+from outlive._kernel.store.sqlite.connection import Session
+from outlive._kernel.store.sqlite.deleting import put_blob
+from outlive._kernel.store.sqlite.writer import each
+from outlive._kernel.store.tables.rows import answer_to_json, message_columns, tags_in, to_json
+
+NO_LIMIT = 2**62
+ENDED = {status.value for status in RunStatus if status.is_terminal}
+
+
+def put_messages(session: Session, messages: Sequence[Message], *, inbox_messages_max: int) -> list[Delivery]:
+    """Judge messages one by one, store the good ones, and wake the trees they are for."""
+    journals: set[int] = set()
+    deliveries = [_put(session, message, inbox_messages_max, journals) for message in messages]
+    wake_for_mail(session, journals)
+    # Even if all of them were due before: the owner of one has to read the message.
+    session.made_due |= bool(journals)
+    return deliveries
+
+
+def wake_for_mail(session: Session, journals: Iterable[int]) -> None:
+    """Make those of these trees due that have mail."""
+    if journals:
+        session.execute("wake_for_mail", to_json(sorted(journals)), session.clock())
+        session.made_due |= bool(session.connection.changes())
+
+
+def inherit(session: Session, ancestor: int, successor: int) -> None:
+    """Move what waits for the root of an ended tree, all keys, and the streams of the root, to another tree."""
+    session.execute("inherit_messages", ancestor, successor)
+    session.execute("inherit_message_keys", ancestor, successor)
+    session.execute("inherit_streams", ancestor, successor)
+
+
+def _refuse(session: Session, call: tuple[str, Sequence[Refusal]]) -> None:
+    worker_id, refusals = call
+    for refusal in refusals:
+        session.execute("refuse_message", refusal.journal, refusal.message, worker_id)
+        if session.connection.changes():
+            answer = refusal.answer
+            session.execute("put_answers", refusal.journal, answer.key, answer_to_json(answer))
+
+
+REFUSE_MESSAGES = each(_refuse)
+
+
+def _put(session: Session, message: Message, inbox_messages_max: int, journals: set[int]) -> Delivery:
+    found = session.fetch("judge_message", message.run_id, message.key, inbox_messages_max)
+    if found is None:
+        return Delivery.UNKNOWN_RUN
+    journal, number, status, root_status, root_workflow, root_tags, is_key_seen, waiting = found
+    if not message.bounds.fit(root_workflow, tags_in(root_tags)):
+        return Delivery.UNKNOWN_RUN
+    assert isinstance(journal, int)
+    assert isinstance(waiting, int)
+    is_over = status in ENDED or root_status in ENDED
+    delivery = judge(is_key_seen=bool(is_key_seen), is_over=is_over, waiting=waiting, messages_max=inbox_messages_max)
+    if delivery is not Delivery.ACCEPTED:
+        return delivery
+    session.execute(
+        "put_message",
+        journal,
+        number,
+        message.kind.value,
+        message.at,
+        message.name,
+        message.key,
+        *message_columns(message),
+    )
+    for blob in message.blobs:
+        put_blob(session, blob)
+    if message.key:
+        session.execute("put_message_key", journal, message.key)
+    if message.audit is not None:
+        put_audit(session, [message.audit])
+    journals.add(journal)
+    return delivery

@@ -1,0 +1,185 @@
+"""The order of a queue: the arithmetic of one claim, the same in every store.
+
+Each key of a queue has a line of runs, and a *turn*: a number that rises by one for each run that is taken from its
+line (by less for a key with a weight). The line with the lowest turn is next. `virtual`, which the cell of the queue
+keeps, is the turn that was served last: a key that comes back after a while goes on from there, and has neither saved
+up turns nor lost any (start-time fair queueing).
+
+A claim plans as if every line were long, fetches so many heads of each line at once, and corrects the plan where a line
+had fewer. A line that was found empty when its turn had come can be forgotten: no later turn is lower than its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from heapq import heapify, heappop, heapreplace
+from typing import NamedTuple
+
+import msgspec
+
+from outlive._kernel.model.queue import QueueRecord, queue_data, queue_in
+from outlive._kernel.store.contract import Claims
+
+PLAN_MIN = 32
+"""Lines that are looked at in one round at least: many may be empty."""
+ROUNDS_MAX = 8
+"""Rounds of one claim; then the rest is left to the next claim."""
+HOLDERS_MAX = 100
+"""Holders of slots that are listed at most."""
+MOVED_MAX = 1_000
+"""Runs that one claim moves into the line at most."""
+
+
+class Held(NamedTuple):
+    """The slots of a queue that are taken, as far as its limits ask for them."""
+
+    in_all: int = 0
+    by_worker: int = 0
+    """By the worker that claims."""
+    by_key: Mapping[str, int] = {}
+
+
+class Serving:
+    """One claim from the line of one queue."""
+
+    def __init__(self, name: str, state: QueueRecord, held: Held, *, limit: int, now_at: int) -> None:
+        limits = state.limits
+        self._name, self._state, self._now_at = name, state, now_at
+        self._weights, self._per_key = limits.weights, limits.per_key
+        room = limit
+        if limits.concurrency is not None:
+            room = min(room, limits.concurrency - held.in_all)
+        if limits.per_worker is not None:
+            room = min(room, limits.per_worker - held.by_worker)
+        self._is_slowed = False
+        if state.paused is not None:
+            room = 0
+        elif room > 0:
+            fits = state.room_in_rate(name, room, now_at)
+            self._is_slowed, room = fits < room, fits
+        self.room = max(0, room)
+        """How many runs may still be taken."""
+        self.turns: dict[str, float] = {}
+        """The turns of the keys that were looked at."""
+        self.empty: set[str] = set()
+        """Keys whose lines were found empty when it was their turn."""
+        self.has_more = False
+        """Whether there may be more to take, and the claim ended before it knew."""
+        self.is_drained = False
+        """Whether no line that may be served has a run."""
+        self._held = dict(held.by_key)
+        self._taken = 0
+        self._rounds = 0
+        self._virtual = state.virtual
+        self._order: list[str] = []
+        self._planned: dict[str, int] = {}
+        self._chosen: dict[int, str] = {}
+        self._is_alone = False
+
+    @property
+    def lines_wanted(self) -> int:
+        """How many lines to fetch for the next round, lowest turn first; 0 if the claim is done."""
+        if not self.room:
+            return 0
+        if self._rounds == ROUNDS_MAX:
+            # Not if nothing could be taken: a line of damaged runs must not keep the claimer busy.
+            self.has_more |= bool(self._taken or self.empty)
+            return 0
+        return max(self.room, PLAN_MIN) + len(self.turns)
+
+    @property
+    def passed_over(self) -> list[str]:
+        """Keys that have all the slots that they may have, or no run in line."""
+        most = self._per_key
+        full = () if most is None else (key for key, held in self._held.items() if key and held >= most)
+        return sorted({*full, *self.empty})
+
+    def plan(self, lines: Sequence[tuple[str, float]]) -> dict[str, int]:
+        """How many runs to fetch of each key, given the keys and turns of lines, lowest turn first."""
+        self._rounds += 1
+        turns: dict[str, float] = {}
+        for key, turn in lines:
+            turns.setdefault(key, self.turns.get(key, max(turn, self._virtual)))
+        # Without another key there is nothing to share, and nothing to remember.
+        self._is_alone = len(turns) == 1 and not self.turns
+        heap = [(turn, key) for key, turn in turns.items()]
+        heapify(heap)
+        self._order, self._planned = [], {}
+        left = max(self.room, min(PLAN_MIN, len(heap)))
+        while heap and left:
+            turn, key = heap[0]
+            count = self._planned[key] = self._planned.get(key, 0) + 1
+            self._order.append(key)
+            left -= 1
+            if key and self._per_key is not None and self._held.get(key, 0) + count >= self._per_key:
+                heappop(heap)
+            else:
+                heapreplace(heap, (turn + self._step(key), key))
+        if not self._is_alone:
+            self.turns.update({key: turns[key] for key in self._planned})
+        return dict(self._planned)
+
+    def choose(self, heads: Mapping[str, Sequence[int]]) -> list[int]:
+        """Which runs to take, in order, given the first runs of each planned line in their order."""
+        chosen: list[int] = []
+        rest = {key: list(reversed(runs)) for key, runs in heads.items()}
+        self._chosen = {}
+        for key in self._order:
+            if len(chosen) == self.room:
+                break
+            if rest.get(key):
+                run = rest[key].pop()
+                chosen.append(run)
+                self._chosen[run] = key
+                self._pass_turn(key, steps=1)
+            elif key not in self.empty and len(heads.get(key, ())) < self._planned[key]:
+                self._pass_turn(key, steps=0)
+                self.empty.add(key)
+        return chosen
+
+    def took(self, runs: Iterable[int]) -> None:
+        """These of the chosen runs were taken."""
+        for run in runs:
+            key = self._chosen[run]
+            self.room -= 1
+            self._taken += 1
+            if self._per_key is not None:
+                self._held[key] = self._held.get(key, 0) + 1
+
+    def _pass_turn(self, key: str, *, steps: int) -> None:
+        if not self._is_alone:
+            self._virtual = max(self._virtual, self.turns[key])
+            self.turns[key] += steps * self._step(key)
+
+    def _step(self, key: str) -> float:
+        return 1 / self._weights.get(key, 1) if self._weights else 1.0
+
+    def next_wake_at(self) -> int | None:
+        """When there may be more to take without anything having happened; None if that is not known."""
+        if self.has_more:
+            return self._now_at
+        if self.is_drained or not self._is_slowed:
+            return None
+        return self._state.charged(self._name, self._taken, self._now_at).next_in_rate(self._name, self._now_at)
+
+    def rest(self) -> Claims:
+        """The state of the queue after the claim: its next wake-up, and whether new runs may begin there at once."""
+        is_open = self.is_drained and self._state.is_open
+        return Claims([], self.next_wake_at(), frozenset({self._name}) if is_open else frozenset())
+
+    def data(self, held: bytes | None) -> bytes | None:
+        """The new content of the cell of the queue; None if that is its content already."""
+        state = self._state.charged(self._name, self._taken, self._now_at)
+        if self._virtual != state.virtual:
+            state = msgspec.structs.replace(state, virtual=self._virtual)
+        return None if state is self._state and state == queue_in(held) else queue_data(state)
+
+
+def sources(wanted: Sequence[str] | None, found: Collection[str], *, turn: int) -> list[str]:
+    """Where a claim takes from, in order: the wanted queues, or all, each of which is the first in its turn. Runs
+    without a queue are the queue without a name."""
+    if wanted is not None:
+        return [name for name in dict.fromkeys(wanted) if not name or name in found]
+    names = ["", *sorted(found)]
+    first = turn % len(names)
+    return names[first:] + names[:first]

@@ -1,5 +1,0 @@
-"""Events: a program sends one, and every workflow that has a trigger for it gets one run.
-
-There is no table of events. The id of such a run is made of the workflow and of the event, and the store has one run of
-an id: that the run exists is the record that the event was taken. So taking an event and creating its runs cannot part.
-"""
