@@ -122,7 +122,7 @@ def test_buttons_and_requests_name_operations_that_there_are() -> None:
     addresses = [
         (method, re.sub(r"\$\{[^}]*\}", "{}", path).partition("?")[0])
         for text in scripts.values()
-        for method, path in re.findall(r"\b(get|post|put|del)\((?:at)?[`']((?:/[^`'$]*|\$\{[^}]*\})+)[`']", text)
+        for method, path in re.findall(r"\b(get|post|put|del)\(\s*(?:at)?[`']((?:/[^`'$]*|\$\{[^}]*\})+)[`']", text)
     ]
 
     assert (len(named) > 20, len(addresses) > 20) == (True, True)
@@ -189,6 +189,7 @@ def test_a_module_imports_only_what_is_there(path: Path) -> None:
     [
         ("app.js", "import { a } from './parts/a.js';", ["parts/a.js"]),
         ("parts/a.js", "import { b } from '../b.js';\nexport { c } from './c.js';", ["b.js", "parts/c.js"]),
+        ("views/a.js", "import {\n  b,\n} from '../b.js';", ["b.js"]),
         ("app.js", "const later = () => import('./views/a.js');", []),
         ("app.js", "say('import it from here');", []),
     ],
@@ -236,4 +237,4 @@ def test_a_page_advises_only_commands_that_are_there() -> None:
 def test_filters_of_runs_are_those_of_the_api() -> None:
     """The dashboard has no list of its own: a new filter of the API is in its form and in its addresses."""
     assert FILTERS.read_text("utf-8") == filters(), "run `make generate`"
-    assert "{ name: 'waiting_for', kind: 'text'," in filters()
+    assert "name: 'queue', kind: 'text'" in filters()

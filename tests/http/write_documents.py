@@ -16,6 +16,7 @@ from outlive.http.operations.document import document_bytes
 DOCS = Path(__file__).parents[2] / "docs"
 CLIENT = DOCS.parent / "clients" / "typescript" / "generate.py"
 FILTERS = DOCS.parent / "src" / "outlive" / "dashboard" / "static" / "filters.js"
+SCRIPT_WIDTH = 120
 KINDS = {"string": "text", "boolean": "flag"}
 HEAD = """# Operations of the HTTP API
 
@@ -43,9 +44,15 @@ def filters() -> str:
     """The filters of a list of runs for the dashboard: the parameters of one value that counting takes too."""
     paths = msgspec.json.decode(document_bytes())["paths"]
     found = [it for it in paths["/api/v1/runs/count"]["get"]["parameters"] if it["schema"].get("type") in KINDS]
-    rows = [f"  {{ name: '{it['name']}', kind: '{_kind(it['schema'])}', hint: {_hint(it)} }},\n" for it in found]
+    rows = [_listed(f"name: '{it['name']}'", f"kind: '{_kind(it['schema'])}'", f"hint: {_hint(it)}") for it in found]
     head = "// The filters of a list of runs: `make generate` writes this file from the document of the API.\n"
     return f"{head}export const FILTERS = [\n{''.join(rows)}];\n"
+
+
+def _listed(*fields: str) -> str:
+    """An object in a list, as prettier writes it."""
+    row = f"  {{ {', '.join(fields)} }},\n"
+    return row if len(row) <= SCRIPT_WIDTH else "  {\n" + "".join(f"    {field},\n" for field in fields) + "  },\n"
 
 
 def _kind(schema: dict[str, Any]) -> str:

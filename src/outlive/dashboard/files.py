@@ -94,7 +94,7 @@ def imports_in(path: str, source: str) -> list[str]:
     folder = path.split("/")[:-1]
     found = []
     for line in source.splitlines():
-        if line.startswith(("import ", "export ")) and " from '." in line:
+        if line.startswith(("import ", "export ", "} from ")) and " from '." in line:
             steps = line.rpartition(" from '")[2].partition("'")[0].split("/")
             up = steps.count("..")
             found.append("/".join([*folder[: len(folder) - up], *(step for step in steps if step not in (".", ".."))]))

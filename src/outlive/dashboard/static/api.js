@@ -27,10 +27,19 @@ async function send(method, path, { query, body, signal, headers } = {}) {
   const asked = key.value;
   let answer;
   try {
-    answer = await fetch(urlOf(path, query), { method, headers: sent, body: body === undefined ? undefined : JSON.stringify(body), signal, cache: 'no-store' });
+    answer = await fetch(urlOf(path, query), {
+      method,
+      headers: sent,
+      body: body === undefined ? undefined : JSON.stringify(body),
+      signal,
+      cache: 'no-store',
+    });
   } catch (error) {
     if (error.name === 'AbortError') throw error;
-    throw new ApiError(0, { detail: 'the server cannot be reached', next: 'See that `outlive serve` runs; this page comes back by itself.' });
+    throw new ApiError(0, {
+      detail: 'the server cannot be reached',
+      next: 'See that `outlive serve` runs; this page comes back by itself.',
+    });
   }
   if (answer.ok) return answer;
   const problem = await answer.json().catch(() => ({}));
@@ -51,9 +60,9 @@ export const put = (path, body) => json('PUT', path, { body });
 export const del = (path) => json('DELETE', path);
 
 /**
- * Follow server-sent events until `signal` is aborted or the server says that nothing more comes. It comes again by itself
- * and sends the last id it has seen, so that nothing is lost or told twice.
- * on: {name: (data, id) => ...}; `state` is told 'live', 'away' (with the error) or 'over'.
+ * Follow server-sent events until `signal` is aborted or the server says that nothing more comes. It comes again by
+ * itself and sends the last id it has seen, so that nothing is lost or told twice. on: {name: (data, id) => ...};
+ * `state` is told 'live', 'away' (with the error) or 'over'.
  */
 export async function follow(path, { query, on, signal, state = () => {}, after = '' }) {
   let last = after;
@@ -63,21 +72,33 @@ export async function follow(path, { query, on, signal, state = () => {}, after 
     try {
       const headers = { accept: 'text/event-stream', ...(last && { 'last-event-id': last }) };
       const answer = await send('GET', path, { query, signal, headers });
-      if (answer.status === 204) { state('over'); return; }
+      if (answer.status === 204) {
+        state('over');
+        return;
+      }
       state('live');
       for await (const message of messagesOf(answer.body)) {
         wait = 500;
         if (message.id) last = message.id;
         on[message.event]?.(JSON.parse(message.data), message.id);
-        if (message.event === 'end') { state('over'); return; }
+        if (message.event === 'end') {
+          state('over');
+          return;
+        }
       }
     } catch (error) {
       if (signal.aborted) return;
       problem = error;
-      if (error instanceof ApiError && [400, 401, 403, 404, 422].includes(error.status)) { state('away', error); return; }
+      if (error instanceof ApiError && [400, 401, 403, 404, 422].includes(error.status)) {
+        state('away', error);
+        return;
+      }
     }
     state('away', problem);
-    await new Promise((resolve) => { setTimeout(resolve, wait); signal.addEventListener('abort', resolve, { once: true }); });
+    await new Promise((resolve) => {
+      setTimeout(resolve, wait);
+      signal.addEventListener('abort', resolve, { once: true });
+    });
     wait = Math.min(wait * 2, 10_000);
   }
 }
@@ -107,7 +128,8 @@ async function* messagesOf(body) {
 
 /**
  * What `load(signal)` gives, as long as the component is shown: {data, error, reload}, each a signal but `reload`.
- * It loads again when a value of `deps` changes, after `reload()`, and every `every` milliseconds while the page is seen.
+ * It loads again when a value of `deps` changes, after `reload()`, and every `every` milliseconds while the page is
+ * seen.
  */
 export function useLoaded(load, deps = [], { every = 0 } = {}) {
   const data = useSignal(undefined);
@@ -129,8 +151,15 @@ export function useLoaded(load, deps = [], { every = 0 } = {}) {
     };
     again.current = run;
     run();
-    const timer = every && setInterval(() => { if (!document.hidden) run(); }, every);
-    return () => { leaving.abort(); clearInterval(timer); };
+    const timer =
+      every &&
+      setInterval(() => {
+        if (!document.hidden) run();
+      }, every);
+    return () => {
+      leaving.abort();
+      clearInterval(timer);
+    };
   }, deps);
   return { data, error, reload: () => again.current() };
 }

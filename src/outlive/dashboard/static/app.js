@@ -1,5 +1,14 @@
 // The dashboard: asks who one is, then shows the view of the route inside the shell.
-import { html, render, signal, useEffect, useErrorBoundary, useLayoutEffect, useRef, useSignal } from './vendor/preact.js';
+import {
+  html,
+  render,
+  signal,
+  useEffect,
+  useErrorBoundary,
+  useLayoutEffect,
+  useRef,
+  useSignal,
+} from './vendor/preact.js';
 import { get } from './api.js';
 import { go, here, href, match } from './router.js';
 import { can, key, me, needsKey, ownWorkflow, said, say, theme, useKey, useTheme } from './session.js';
@@ -22,19 +31,31 @@ async function enter() {
     needsKey.value = false;
     problem.value = null;
   } catch (error) {
-    if (error.status !== 401) { problem.value = error; setTimeout(enter, 3000); }
+    if (error.status !== 401) {
+      problem.value = error;
+      setTimeout(enter, 3000);
+    }
   }
 }
 
 async function countDue() {
   if (document.hidden || !me.value || !can('approvals.list')) return;
-  try { due.value = (await get('/approvals', { limit: 100, workflow: ownWorkflow() })).items.length; } catch { /* The next look may do better. */ }
+  try {
+    due.value = (await get('/approvals', { limit: 100, workflow: ownWorkflow() })).items.length;
+  } catch {
+    /* The next look may do better. */
+  }
 }
 
 /** The module of a view; all that it imports is asked for at once, and not when the module that wants it is there. */
 function load(view) {
   for (const path of IMPORTS[view.module] ?? []) {
-    document.head.append(Object.assign(document.createElement('link'), { rel: 'modulepreload', href: new URL(path, import.meta.url).href }));
+    document.head.append(
+      Object.assign(document.createElement('link'), {
+        rel: 'modulepreload',
+        href: new URL(path, import.meta.url).href,
+      }),
+    );
   }
   delete IMPORTS[view.module];
   return import(view.module);
@@ -51,9 +72,14 @@ const viewOf = (path) => VIEWS.map((each) => [each, match(each.path, path)]).fin
 
 function App() {
   if (needsKey.value) return html`<${SignIn} />`;
-  if (problem.value) return html`<${Shell}><${Problem} error=${problem.value} again=${enter} /></${Shell}>`;
+  if (problem.value)
+    return html`<${Shell}>
+      <${Problem} error=${problem.value} again=${enter} />
+    </${Shell}>`;
   if (!me.value) return html`<${Shell} />`;
-  return html`<${Shell}><${View} /></${Shell}>`;
+  return html`<${Shell}>
+    <${View} />
+  </${Shell}>`;
 }
 
 function View() {
@@ -65,22 +91,45 @@ function View() {
   // At once, and not after the next frame, as all that is asked for.
   useLayoutEffect(() => {
     // A key for some workflows may not see figures of the whole store.
-    if (view?.path === '/' && !can(view.needs)) { go('/runs'); return undefined; }
+    if (view?.path === '/' && !can(view.needs)) {
+      go('/runs');
+      return undefined;
+    }
     if (!view) return undefined;
     // A module that comes late must not take the place of the view that the user has gone to meanwhile.
     let isLeft = false;
-    load(view).then((module) => { if (!isLeft) loaded.value = { path: view.path, Show: module.default }; }, () => say('This part of the dashboard could not be loaded. Reload the page.', 'fail'));
+    load(view).then(
+      (module) => {
+        if (!isLeft) loaded.value = { path: view.path, Show: module.default };
+      },
+      () => say('This part of the dashboard could not be loaded. Reload the page.', 'fail'),
+    );
     document.title = `${[...Object.values(names), view.name ?? ''].filter(Boolean)[0] ?? 'Outlive'} · outlive`;
     again();
-    return () => { isLeft = true; };
+    return () => {
+      isLeft = true;
+    };
   }, [view, path]);
   useEffect(() => {
     // A screen reader and the keyboard begin at the title of a view that was gone to.
-    if (!first.current) { scrollTo(0, 0); document.querySelector('main h1')?.focus({ preventScroll: true }); }
+    if (!first.current) {
+      scrollTo(0, 0);
+      document.querySelector('main h1')?.focus({ preventScroll: true });
+    }
     first.current = false;
   }, [path, loaded.value.path]);
-  if (!view) return html`<${Empty} title="There is no such page."><a href="#/">Go to the overview</a></${Empty}>`;
-  if (failure) return html`<${Problem} error=${{ message: `this view has failed: ${failure.message}`, next: 'Reload the page; if it stays, please report it.' }} again=${again} />`;
+  if (!view)
+    return html`<${Empty} title="There is no such page.">
+      <a href="#/">Go to the overview</a>
+    </${Empty}>`;
+  if (failure)
+    return html`<${Problem}
+      error=${{
+        message: `this view has failed: ${failure.message}`,
+        next: 'Reload the page; if it stays, please report it.',
+      }}
+      again=${again}
+    />`;
   const { Show, path: shown } = loaded.value;
   return shown === view.path ? html`<${Show} key=${path} ...${names} />` : null;
 }
@@ -90,32 +139,133 @@ function Shell({ children }) {
   const views = VIEWS.filter((view) => view.name && (!view.needs || can(view.needs)));
   const rest = views.filter((view) => view.more);
   const [menu, more] = [useSignal(false), useSignal(false)];
-  useEffect(() => { menu.value = false; more.value = false; }, [path]);
+  useEffect(() => {
+    menu.value = false;
+    more.value = false;
+  }, [path]);
   useKeys({
-    '?': ['list the keys', () => { helpOpen.value = true; }],
-    '/': ['find', () => { paletteOpen.value = true; }],
-    'mod+k': ['find', () => { paletteOpen.value = !paletteOpen.value; }],
-    ...Object.fromEntries(views.filter((view) => view.key).map((view) => [`g ${view.key}`, [view.name.toLowerCase(), () => go(view.path)]])),
+    '?': [
+      'list the keys',
+      () => {
+        helpOpen.value = true;
+      },
+    ],
+    '/': [
+      'find',
+      () => {
+        paletteOpen.value = true;
+      },
+    ],
+    'mod+k': [
+      'find',
+      () => {
+        paletteOpen.value = !paletteOpen.value;
+      },
+    ],
+    ...Object.fromEntries(
+      views.filter((view) => view.key).map((view) => [`g ${view.key}`, [view.name.toLowerCase(), () => go(view.path)]]),
+    ),
   });
   const isHere = (view) => path === view.path || (view.path !== '/' && path.startsWith(`${view.path}/`));
-  return html`<a class="skip" href="#main" onClick=${(event) => { event.preventDefault(); document.querySelector('main h1, main')?.focus(); }}>Skip to the content</a>
-  <header class="top">
-    <a class="logo" href="#/"><${Mark} />outlive</a>
-    <button class="menu" aria-expanded=${menu.value} aria-controls="nav" onClick=${() => { menu.value = !menu.value; }}>${views.find(isHere)?.name ?? 'Menu'}</button>
-    <nav id="nav" aria-label="views" class=${menu.value ? 'open' : ''}>
-      ${views.filter((view) => !view.more).map((view) => html`<${ViewLink} key=${view.path} view=${view} isHere=${isHere(view)} />`)}
-      ${rest.length > 0 && html`<span class="more"><button class="quiet" aria-expanded=${more.value} aria-controls="more" aria-current=${rest.some(isHere) ? 'true' : undefined} onClick=${() => { more.value = !more.value; }}>${rest.find(isHere)?.name ?? 'More'}</button>
-        <span id="more" class=${more.value ? 'open' : ''}>${rest.map((view) => html`<${ViewLink} key=${view.path} view=${view} isHere=${isHere(view)} />`)}</span></span>`}
-    </nav>
-    <button class="find" aria-label="Find a run, tag, error (/)" onClick=${() => { paletteOpen.value = true; }}><span>Find a run, tag, error</span><kbd>/</kbd></button>
-    ${(menu.value || more.value) && html`<${OpenMenu} close=${() => { menu.value = false; more.value = false; }} />`}
-    <${Theme} />
-    ${key.value && html`<button class="quiet" title=${`${me.value?.name}: ${me.value?.scopes.join(', ')}`} onClick=${() => { useKey(''); me.value = null; enter(); }}>Sign out</button>`}
-  </header>
-  <main id="main" tabindex="-1">${children}</main>
-  <div class="said" role="status" aria-live="polite">${said.value.map((each) => html`<p key=${each.id} class=${each.kind}>${each.text}</p>`)}</div>
-  ${paletteOpen.value && html`<${Palette} />`}
-  ${helpOpen.value && html`<${Help} />`}`;
+  return html`
+    <a
+      class="skip"
+      href="#main"
+      onClick=${(event) => {
+        event.preventDefault();
+        document.querySelector('main h1, main')?.focus();
+      }}
+    >
+      Skip to the content
+    </a>
+    <header class="top">
+      <a class="logo" href="#/">
+        <${Mark} />
+        outlive
+      </a>
+      <button
+        class="menu"
+        aria-expanded=${menu.value}
+        aria-controls="nav"
+        onClick=${() => {
+          menu.value = !menu.value;
+        }}
+      >
+        ${views.find(isHere)?.name ?? 'Menu'}
+      </button>
+      <nav id="nav" aria-label="views" class=${menu.value ? 'open' : ''}>
+        ${views
+          .filter((view) => !view.more)
+          .map((view) => html`<${ViewLink} key=${view.path} view=${view} isHere=${isHere(view)} />`)}
+        ${
+          rest.length > 0 &&
+          html`<span class="more">
+            <button
+              class="quiet"
+              aria-expanded=${more.value}
+              aria-controls="more"
+              aria-current=${rest.some(isHere) ? 'true' : undefined}
+              onClick=${() => {
+                more.value = !more.value;
+              }}
+            >
+              ${rest.find(isHere)?.name ?? 'More'}
+            </button>
+            <span id="more" class=${more.value ? 'open' : ''}>
+              ${rest.map((view) => html`<${ViewLink} key=${view.path} view=${view} isHere=${isHere(view)} />`)}
+            </span>
+          </span>`
+        }
+      </nav>
+      <button
+        class="find"
+        aria-label="Find a run, tag, error (/)"
+        onClick=${() => {
+          paletteOpen.value = true;
+        }}
+      >
+        <span>Find a run, tag, error</span>
+        <kbd>/</kbd>
+      </button>
+      ${
+        (menu.value || more.value) &&
+        html`<${OpenMenu}
+          close=${() => {
+            menu.value = false;
+            more.value = false;
+          }}
+        />`
+      }
+      <${Theme} />
+      ${
+        key.value &&
+        html`<button
+          class="quiet"
+          title=${`${me.value?.name}: ${me.value?.scopes.join(', ')}`}
+          onClick=${() => {
+            useKey('');
+            me.value = null;
+            enter();
+          }}
+        >
+          Sign out
+        </button>`
+      }
+    </header>
+    <main id="main" tabindex="-1">
+      ${children}
+    </main>
+    <div class="said" role="status" aria-live="polite">
+      ${said.value.map(
+        (each) =>
+          html`<p key=${each.id} class=${each.kind}>
+            ${each.text}
+          </p>`,
+      )}
+    </div>
+    ${paletteOpen.value && html`<${Palette} />`}
+    ${helpOpen.value && html`<${Help} />`}
+  `;
 }
 
 /** As long as a menu is open, Escape is for it and not for the view. */
@@ -124,21 +274,69 @@ function OpenMenu({ close }) {
   return null;
 }
 
-const ViewLink = ({ view, isHere }) => html`<a href=${href(view.path)} aria-current=${isHere ? 'page' : undefined}>${view.name}${view.path === '/approvals' && due.value > 0 && html`<span class="badge">${due.value >= 100 ? '99+' : due.value}</span>`}</a>`;
+const ViewLink = ({ view, isHere }) =>
+  html`<a href=${href(view.path)} aria-current=${isHere ? 'page' : undefined}>
+    ${view.name}
+    ${
+      view.path === '/approvals' &&
+      due.value > 0 &&
+      html`<span class="badge">${due.value >= 100 ? '99+' : due.value}</span>`
+    }
+  </a>`;
 
-const Mark = () => html`<svg width="18" height="18" viewBox="0 0 24 24" aria-hidden="true" fill="none" stroke="var(--accent)" stroke-width="2.4" stroke-linecap="round" stroke-linejoin="round"><path d="M2 12h4.5l2.5-7 5 14 2.8-7H22" /></svg>`;
+const Mark = () =>
+  html`<svg
+    width="18"
+    height="18"
+    viewBox="0 0 24 24"
+    aria-hidden="true"
+    fill="none"
+    stroke="var(--accent)"
+    stroke-width="2.4"
+    stroke-linecap="round"
+    stroke-linejoin="round"
+  >
+    <path d="M2 12h4.5l2.5-7 5 14 2.8-7H22" />
+  </svg>`;
 
 const NEXT = { system: 'light', light: 'dark', dark: 'system' };
 
 function Theme() {
   const shown = { system: 'Auto', light: 'Light', dark: 'Dark' };
-  return html`<button class="quiet" title="light, dark, or as the system" aria-label=${`${shown[theme.value]} theme, switch to ${shown[NEXT[theme.value]]}`} onClick=${() => useTheme(NEXT[theme.value])}>${shown[theme.value]}</button>`;
+  return html`<button
+    class="quiet"
+    title="light, dark, or as the system"
+    aria-label=${`${shown[theme.value]} theme, switch to ${shown[NEXT[theme.value]]}`}
+    onClick=${() => useTheme(NEXT[theme.value])}
+  >
+    ${shown[theme.value]}
+  </button>`;
 }
 
 function Help() {
   const keys = [...new Map(listed.value.map((each) => [each.name, each.what]))].sort();
-  return html`<${Dialog} title="Keys" close=${() => { helpOpen.value = false; }}>
-    <dl class="keys">${keys.map(([name, what]) => html`<div key=${name}><dt>${name.split(/[ +]/).map((each) => html`<kbd>${each === 'mod' ? 'Ctrl' : each}</kbd> `)}</dt><dd>${what}</dd></div>`)}</dl>
+  return html`<${Dialog}
+    title="Keys"
+    close=${() => {
+      helpOpen.value = false;
+    }}
+  >
+    <dl class="keys">
+      ${keys.map(
+        ([name, what]) =>
+          html`<div key=${name}>
+            <dt>
+              ${name.split(/[ +]/).map(
+                (each) =>
+                  html`
+                    <kbd>${each === 'mod' ? 'Ctrl' : each}</kbd>${' '}
+                  `,
+              )}
+            </dt>
+            <dd>${what}</dd>
+          </div>`,
+      )}
+    </dl>
   </${Dialog}>`;
 }
 
@@ -154,17 +352,43 @@ function SignIn() {
       needsKey.value = false;
     } catch (refused) {
       useKey('');
-      error.value = refused.status === 401 ? 'The server does not know this key. Look for a typo; it may also have expired or been revoked.' : `${refused.message}. ${refused.next}`;
+      error.value =
+        refused.status === 401
+          ? 'The server does not know this key. Look for a typo; it may also have expired or been revoked.'
+          : `${refused.message}. ${refused.next}`;
     }
   };
-  return html`<main class="sign-in"><form class="panel" onSubmit=${submit}>
-    <${Head} title="Sign in" />
-    <p>This server asks for an API key. An administrator makes one with <code>outlive keys create</code>.</p>
-    <label class="field"><span>API key</span><input type="password" name="key" autocomplete="current-password" required value=${text.value} onInput=${(event) => { text.value = event.target.value; }} /></label>
-    ${error.value && html`<p class="refused" role="alert">${error.value}</p>`}
-    <div class="buttons"><button class="do">Sign in</button></div>
-    <p class="soft">The key stays in this tab and is forgotten when it is closed.</p>
-  </form></main>`;
+  return html`<main class="sign-in">
+    <form class="panel" onSubmit=${submit}>
+      <${Head} title="Sign in" />
+      <p>
+        This server asks for an API key. An administrator makes one with <code>outlive keys create</code>.
+      </p>
+      <label class="field">
+        <span>API key</span>
+        <input
+          type="password"
+          name="key"
+          autocomplete="current-password"
+          required
+          value=${text.value}
+          onInput=${(event) => {
+            text.value = event.target.value;
+          }}
+        />
+      </label>
+      ${
+        error.value &&
+        html`<p class="refused" role="alert">
+          ${error.value}
+        </p>`
+      }
+      <div class="buttons">
+        <button class="do">Sign in</button>
+      </div>
+      <p class="soft">The key stays in this tab and is forgotten when it is closed.</p>
+    </form>
+  </main>`;
 }
 
 document.querySelector('#app').replaceChildren();

@@ -7,16 +7,20 @@ export const listed = signal([]);
 let first = '';
 
 /**
- * Keys of a component, as long as it is shown: {j: ['next row', () => ...], 'g r': ['runs', ...]}. The component that was shown last
- * goes first, whichever was drawn last. They rest while the user types, and while a dialog is open. What the browser does by itself
- * (Enter on a link) is only listed, with null: one that is handled here would take Enter away from every button of the page.
+ * Keys of a component, as long as it is shown: {j: ['next row', () => ...], 'g r': ['runs', ...]}. The component that
+ * was shown last goes first, whichever was drawn last. They rest while the user types, and while a dialog is open. What
+ * the browser does by itself (Enter on a link) is only listed, with null: one that is handled here would take Enter
+ * away from every button of the page.
  */
 export function useKeys(keys) {
   const group = useRef(keys);
   // With the drawing, and not a frame later: a key that is pressed as soon as a view is seen counts.
   useLayoutEffect(() => {
     groups.unshift(group);
-    return () => { groups.splice(groups.indexOf(group), 1); list(); };
+    return () => {
+      groups.splice(groups.indexOf(group), 1);
+      list();
+    };
   }, []);
   useLayoutEffect(() => {
     group.current = keys;
@@ -25,7 +29,9 @@ export function useKeys(keys) {
 }
 
 function list() {
-  listed.value = groups.toReversed().flatMap((group) => Object.entries(group.current).map(([name, [what]]) => ({ name, what })));
+  listed.value = groups
+    .toReversed()
+    .flatMap((group) => Object.entries(group.current).map(([name, [what]]) => ({ name, what })));
 }
 
 addEventListener('keydown', (event) => {
@@ -38,7 +44,9 @@ addEventListener('keydown', (event) => {
   if (act(name, event)) return;
   if (groups.some((group) => Object.keys(group.current).some((each) => each.startsWith(`${event.key} `)))) {
     first = event.key;
-    setTimeout(() => { first = ''; }, 1000);
+    setTimeout(() => {
+      first = '';
+    }, 1000);
   }
 });
 

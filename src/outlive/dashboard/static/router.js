@@ -5,7 +5,9 @@ import { signal } from './vendor/preact.js';
 /** The current route: its path, and its parameters. */
 export const here = signal(read());
 
-addEventListener('hashchange', () => { here.value = read(); });
+addEventListener('hashchange', () => {
+  here.value = read();
+});
 
 function read() {
   const [path, query = ''] = location.hash.slice(1).split(/\?(.*)/s);
@@ -21,7 +23,8 @@ export function at(parts, ...values) {
 export function queryOf(values) {
   const query = new URLSearchParams();
   for (const [name, value] of Object.entries(values ?? {})) {
-    for (const each of [value].flat()) if (each !== undefined && each !== null && each !== '' && each !== false) query.append(name, each);
+    for (const each of [value].flat())
+      if (each !== undefined && each !== null && each !== '' && each !== false) query.append(name, each);
   }
   return query;
 }
@@ -53,7 +56,11 @@ export function match(pattern, path) {
   const names = {};
   for (const [i, part] of wanted.entries()) {
     if (part.startsWith(':')) {
-      try { names[part.slice(1)] = decodeURIComponent(given[i]); } catch { return null; }
+      try {
+        names[part.slice(1)] = decodeURIComponent(given[i]);
+      } catch {
+        return null;
+      }
     } else if (part !== given[i]) return null;
   }
   return names;

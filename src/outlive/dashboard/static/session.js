@@ -44,5 +44,7 @@ let count = 0;
 export function say(text, kind = 'ok') {
   const it = { id: ++count, text, kind };
   said.value = [...said.value, it];
-  setTimeout(() => { said.value = said.value.filter((each) => each !== it); }, 6000);
+  setTimeout(() => {
+    said.value = said.value.filter((each) => each !== it);
+  }, 6000);
 }

@@ -1,6 +1,6 @@
-// All views: the route of each, and its module, which is loaded when it is first shown. `name` puts a view into the navigation
-// (`more`: into its menu), `key` behind `g` on the keyboard, `needs` names the operation of the API without which it makes no sense.
-// `early` asks the API for what the view wants first, before its module is there.
+// All views: the route of each, and its module, which is loaded when it is first shown. `name` puts a view into the
+// navigation (`more`: into its menu), `key` behind `g` on the keyboard, `needs` names the operation of the API without
+// which it makes no sense. `early` asks the API for what the view wants first, before its module is there.
 import { askEarly } from './parts/history.js';
 
 export const VIEWS = [
@@ -20,7 +20,21 @@ export const VIEWS = [
   { path: '/workflows/:name', module: './views/workflow.js' },
   { path: '/batches', name: 'Batches', more: true, key: 'b', needs: 'batches.get', module: './views/batches.js' },
   { path: '/batches/:id', module: './views/batches.js' },
-  { path: '/workers', name: 'Workers', more: true, key: 'w', needs: 'workers.list', module: './views/workers.js' },
-  { path: '/recovery', name: 'Recovery', more: true, key: 'v', needs: 'runs.list_stuck', module: './views/recovery.js' },
+  {
+    path: '/workers',
+    name: 'Workers',
+    more: true,
+    key: 'w',
+    needs: 'workers.list',
+    module: './views/workers.js',
+  },
+  {
+    path: '/recovery',
+    name: 'Recovery',
+    more: true,
+    key: 'v',
+    needs: 'runs.list_stuck',
+    module: './views/recovery.js',
+  },
   { path: '/audit', name: 'Audit', more: true, key: 'u', needs: 'audit.list', module: './views/audit.js' },
 ];

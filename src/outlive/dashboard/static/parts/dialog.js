@@ -11,24 +11,54 @@ export function Dialog({ title, close, children, wide = false }) {
     own.current.showModal();
     return () => before?.focus?.();
   }, []);
-  return html`<dialog ref=${own} class=${wide ? 'wide' : ''} aria-label=${title} onCancel=${(event) => { event.preventDefault(); close(); }}
-      onClick=${(event) => { if (event.target === own.current) close(); }}>
-    <div class="inside"><h2>${title}</h2>${children}</div>
+  return html`<dialog
+    ref=${own}
+    class=${wide ? 'wide' : ''}
+    aria-label=${title}
+    onCancel=${(event) => {
+      event.preventDefault();
+      close();
+    }}
+    onClick=${(event) => {
+      if (event.target === own.current) close();
+    }}
+  >
+    <div class="inside">
+      <h2>${title}</h2>
+      ${children}
+    </div>
   </dialog>`;
 }
 
 /**
- * A dialog that does something: what it does to what (`children`, or a `preview()` that is loaded first and shown by `show`),
- * and the button. `act(previewed)` does it; its error is shown and the dialog stays. `done` is what is said after. With
- * `stays` it is left open, to show what came of it.
+ * A dialog that does something: what it does to what (`children`, or a `preview()` that is loaded first and shown by
+ * `show`), and the button. `act(previewed)` does it; its error is shown and the dialog stays. `done` is what is said
+ * after. With `stays` it is left open, to show what came of it.
  */
-export function ActionDialog({ title, verb, kind = 'do', act, close, done, preview, show, children, disabled = false, stays = false, wide = false }) {
+export function ActionDialog({
+  title,
+  verb,
+  kind = 'do',
+  act,
+  close,
+  done,
+  preview,
+  show,
+  children,
+  disabled = false,
+  stays = false,
+  wide = false,
+}) {
   const state = useSignal({ busy: Boolean(preview), error: null, found: undefined });
   useEffect(() => {
     if (!preview) return;
     preview().then(
-      (found) => { state.value = { busy: false, error: null, found }; },
-      (error) => { state.value = { busy: true, error, found: undefined }; },
+      (found) => {
+        state.value = { busy: false, error: null, found };
+      },
+      (error) => {
+        state.value = { busy: true, error, found: undefined };
+      },
     );
   }, []);
   const submit = async (event) => {
@@ -50,12 +80,23 @@ export function ActionDialog({ title, verb, kind = 'do', act, close, done, previ
       ${children}
       ${preview && (found === undefined ? !error && html`<p class="soft">Looking…</p>` : show(found))}
       <${Problem} error=${error} />
-      <div class="buttons"><button type="button" onClick=${close}>Close</button><button class=${kind} disabled=${busy || disabled}>${verb}</button></div>
+      <div class="buttons">
+        <button type="button" onClick=${close}>
+          Close
+        </button>
+        <button class=${kind} disabled=${busy || disabled}>
+          ${verb}
+        </button>
+      </div>
     </form>
   </${Dialog}>`;
 }
 
 /** A labelled field of a form. */
 export function Field({ label, hint, children }) {
-  return html`<label class="field"><span>${label}</span>${children}${hint && html`<small>${hint}</small>`}</label>`;
+  return html`<label class="field">
+    <span>${label}</span>
+    ${children}
+    ${hint && html`<small>${hint}</small>`}
+  </label>`;
 }

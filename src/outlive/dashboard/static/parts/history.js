@@ -1,5 +1,5 @@
-// A run and its history, as the page of a run asks for them. The app asks as soon as it knows the route, so that the server works while
-// the modules of the view are loaded and the first events are drawn.
+// A run and its history, as the page of a run asks for them. The app asks as soon as it knows the route, so that the
+// server works while the modules of the view are loaded and the first events are drawn.
 import { get } from '../api.js';
 import { at } from '../router.js';
 
@@ -17,7 +17,10 @@ function ask(id, leaving) {
     const found = await get(at`/runs/${id}/history`, { after, limit, payload_bytes: PAYLOAD_BYTES }, leaving.signal);
     if (found.next === null) return { ...found, coming: null };
     // A page that was cut short, and a journal that begins with a snapshot, end at another event.
-    return { ...found, coming: behind && found.next === FIRST_PAGE - 1 ? behind() : handled(page(found.next, PAGE)) };
+    return {
+      ...found,
+      coming: behind && found.next === FIRST_PAGE - 1 ? behind() : handled(page(found.next, PAGE)),
+    };
   };
   // Both at once: a page that loads its modules is too busy to ask for the second when it gets the first.
   const run = handled(get(at`/runs/${id}`, {}, leaving.signal));
@@ -32,11 +35,18 @@ function handled(promise) {
   return promise;
 }
 
-/** Ask for a run before its view is there; what was asked for is dropped when the user goes elsewhere, or if it fails. */
+/**
+ * Ask for a run before its view is there; what was asked for is dropped when the user goes elsewhere, or if it fails.
+ */
 export function askEarly({ id }) {
   const asked = ask(id, new AbortController());
   early = asked;
-  const drop = () => { if (early === asked) { early = null; asked.leaving.abort(); } };
+  const drop = () => {
+    if (early === asked) {
+      early = null;
+      asked.leaving.abort();
+    }
+  };
   asked.run.catch(drop);
   asked.page.catch(drop);
   addEventListener('hashchange', drop, { once: true });

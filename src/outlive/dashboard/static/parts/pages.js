@@ -18,10 +18,14 @@ export class Pages {
   }
 
   /** Whether the end of the list is known. */
-  get isWhole() { return this.next === null; }
+  get isWhole() {
+    return this.next === null;
+  }
 
   /** Whether anything has been loaded. */
-  get isKnown() { return this.next !== undefined; }
+  get isKnown() {
+    return this.next !== undefined;
+  }
 
   /** A row; undefined while it is not here. */
   at(index) {
@@ -34,7 +38,9 @@ export class Pages {
   }
 
   /** All rows that are here. */
-  get rows() { return this.pages.flatMap((page) => page.items ?? []); }
+  get rows() {
+    return this.pages.flatMap((page) => page.items ?? []);
+  }
 
   /** These rows are seen: load what is missing of them and one page ahead, and let go of what is far away. */
   see(from, to) {
@@ -49,7 +55,9 @@ export class Pages {
       before = end;
     }
     if (!this.isWhole && to + 200 >= this.length) this.fetch(this.pages.length);
-    const held = this.pages.map((page, number) => [Math.abs(number - middle), page]).filter(([, page]) => page.items !== null);
+    const held = this.pages
+      .map((page, number) => [Math.abs(number - middle), page])
+      .filter(([, page]) => page.items !== null);
     for (const [, page] of held.sort((a, b) => b[0] - a[0]).slice(0, Math.max(held.length - KEPT_MAX, 0))) {
       if (page !== this.pages[0]) page.items = null;
     }
@@ -84,7 +92,9 @@ export class Pages {
   }
 
   /** Whether a row is here. */
-  has(id) { return this.pages.some((page) => page.items?.some((row) => this.id(row) === id)); }
+  has(id) {
+    return this.pages.some((page) => page.items?.some((row) => this.id(row) === id));
+  }
 
   /** A row is new, or has changed. A new one goes to the top. */
   put(row) {
@@ -92,7 +102,10 @@ export class Pages {
     for (const page of this.pages) {
       const index = page.items?.findIndex((each) => this.id(each) === id) ?? -1;
       if (index >= 0) {
-        if (JSON.stringify(page.items[index]) !== JSON.stringify(row)) { page.items[index] = row; this.changed(); }
+        if (JSON.stringify(page.items[index]) !== JSON.stringify(row)) {
+          page.items[index] = row;
+          this.changed();
+        }
         return false;
       }
     }
@@ -116,7 +129,11 @@ export class Pages {
 
   /** Of the first `among` rows only these are in the list. */
   keep(ids, among) {
-    const others = this.pages[0]?.items?.slice(0, among).map(this.id).filter((id) => !ids.has(id)) ?? [];
+    const others =
+      this.pages[0]?.items
+        ?.slice(0, among)
+        .map(this.id)
+        .filter((id) => !ids.has(id)) ?? [];
     for (const id of others) this.take(id);
   }
 }

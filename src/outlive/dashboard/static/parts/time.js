@@ -3,15 +3,24 @@ import { html, signal } from '../vendor/preact.js';
 
 /** The time now, in milliseconds; whoever reads it is drawn again each second. */
 export const now = signal(Date.now());
-setInterval(() => { if (!document.hidden) now.value = Date.now(); }, 1000);
+setInterval(() => {
+  if (!document.hidden) now.value = Date.now();
+}, 1000);
 
-const UNITS = [[31_557_600, 'y'], [86_400, 'd'], [3600, 'h'], [60, 'min'], [1, 's']];
+const UNITS = [
+  [31_557_600, 'y'],
+  [86_400, 'd'],
+  [3600, 'h'],
+  [60, 'min'],
+  [1, 's'],
+];
 
 /** A length of time in a few characters: 30 µs, 0.4 ms, 12 s, 3 min, 5 d. */
 export function lasts(milliseconds) {
   if (milliseconds === null || milliseconds === undefined || Number.isNaN(milliseconds)) return '';
   if (milliseconds > 0 && milliseconds < 0.1) return `${Math.max(Math.round(milliseconds * 1000), 1)} µs`;
-  if (milliseconds < 1000) return milliseconds < 10 ? `${Number(milliseconds.toFixed(1))} ms` : `${Math.round(milliseconds)} ms`;
+  if (milliseconds < 1000)
+    return milliseconds < 10 ? `${Number(milliseconds.toFixed(1))} ms` : `${Math.round(milliseconds)} ms`;
   const seconds = milliseconds / 1000;
   if (seconds < 10) return `${Number(seconds.toFixed(1))} s`;
   const at = UNITS.findIndex(([size]) => seconds >= size);
@@ -26,7 +35,10 @@ const SPAN = /^(-?)P(?:([\d.]+)W)?(?:([\d.]+)D)?(?:T(?:([\d.]+)H)?(?:([\d.]+)M)?
 /** The milliseconds of a span of the API, as `P1DT30S`. */
 export function span(text) {
   const [, sign, ...parts] = SPAN.exec(text) ?? [];
-  return [604_800_000, 86_400_000, 3_600_000, 60_000, 1000].reduce((sum, size, n) => sum + size * Number(parts[n] ?? 0), 0) * (sign ? -1 : 1);
+  return (
+    [604_800_000, 86_400_000, 3_600_000, 60_000, 1000].reduce((sum, size, n) => sum + size * Number(parts[n] ?? 0), 0) *
+    (sign ? -1 : 1)
+  );
 }
 
 /** An instant, exactly, in the time zone of the browser. */
@@ -48,14 +60,18 @@ export function relative(instant, at = Date.now()) {
 /** An instant of the API: relative, with the exact one on hover. */
 export function Time({ at, empty = '' }) {
   if (!at) return empty;
-  return html`<time datetime=${at} title=${exact(at)}>${relative(at, now.value)}</time>`;
+  return html`<time datetime=${at} title=${exact(at)}>
+    ${relative(at, now.value)}
+  </time>`;
 }
 
 /** How long it is between two instants; to now, and growing, if there is no second one. */
 export function Length({ from, to }) {
   if (!from) return '';
   const end = to ? new Date(to).getTime() : now.value;
-  return html`<span title=${`${exact(from)} to ${to ? exact(to) : 'now'}`}>${lasts(Math.max(end - new Date(from).getTime(), 0))}</span>`;
+  return html`<span title=${`${exact(from)} to ${to ? exact(to) : 'now'}`}>
+    ${lasts(Math.max(end - new Date(from).getTime(), 0))}
+  </span>`;
 }
 
 const INSTANT = /(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d))/;
@@ -63,5 +79,9 @@ const INSTANT = /(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d))/;
 /** A sentence of the server: it begins with a capital letter, and instants in it are relative. */
 export function Sentence({ text }) {
   if (!text) return null;
-  return html`${(text[0].toUpperCase() + text.slice(1)).split(INSTANT).map((part, n) => (n % 2 ? html`<${Time} at=${part} />` : part.replace(/ at $/, ' ')))}`;
+  return html`
+    ${(text[0].toUpperCase() + text.slice(1))
+      .split(INSTANT)
+      .map((part, n) => (n % 2 ? html`<${Time} at=${part} />` : part.replace(/ at $/, ' ')))}
+  `;
 }

@@ -4,5 +4,18 @@ import { Draft } from '../parts/draft.js';
 import { Head } from '../parts/shown.js';
 
 export default function NewFlow() {
-  return html`<${Head} title="New flow" facts=${[['guide', html`<code>outlive flows new</code> writes one with comments`]]} /><${Draft} />`;
+  return html`
+    <${Head}
+      title="New flow"
+      facts=${[
+        [
+          'guide',
+          html`
+            <code>outlive flows new</code> writes one with comments
+          `,
+        ],
+      ]}
+    />
+    <${Draft} />
+  `;
 }

@@ -12,30 +12,70 @@ export const HASHES_FROM = 2 ** 32;
 export function byName(items) {
   const found = new Map();
   for (const it of items) if (it.version < HASHES_FROM) found.set(it.name, [it, ...(found.get(it.name) ?? [])]);
-  return [...found].map(([name, versions]) => ({ name, versions: versions.sort((a, b) => b.version - a.version) }));
+  return [...found].map(([name, versions]) => ({
+    name,
+    versions: versions.sort((a, b) => b.version - a.version),
+  }));
 }
 
 /** What a workflow takes, in a few words. */
 export function takes(schema) {
   if (!schema) return 'not described yet';
   const needed = schema.required ?? [];
-  return Object.keys(schema.properties ?? {}).map((name) => (needed.includes(name) ? name : `${name}?`)).join(', ') || 'nothing';
+  return (
+    Object.keys(schema.properties ?? {})
+      .map((name) => (needed.includes(name) ? name : `${name}?`))
+      .join(', ') || 'nothing'
+  );
 }
 
 const live = (it) => it.versions.reduce((sum, each) => sum + each.workers, 0);
 const COLUMNS = [
   { name: 'name', value: (it) => it.name, cell: (it) => html`<b class="mono">${it.name}</b>` },
-  { name: 'state', value: (it) => (live(it) ? 'live' : 'no worker'), cell: (it) => html`<${Status} of=${live(it) ? 'live' : 'no worker'} kind=${live(it) ? 'ok' : 'off'} />` },
+  {
+    name: 'state',
+    value: (it) => (live(it) ? 'live' : 'no worker'),
+    cell: (it) => html`<${Status} of=${live(it) ? 'live' : 'no worker'} kind=${live(it) ? 'ok' : 'off'} />`,
+  },
   { name: 'versions', value: (it) => it.versions.map((each) => each.version).join(' ') },
   { name: 'workers', number: true, value: live },
-  { name: 'takes', grow: true, wide: true, value: (it) => takes(it.versions[0].arguments), cell: (it) => html`<span class="mono">${takes(it.versions[0].arguments)}</span>` },
+  {
+    name: 'takes',
+    grow: true,
+    wide: true,
+    value: (it) => takes(it.versions[0].arguments),
+    cell: (it) => html`<span class="mono">${takes(it.versions[0].arguments)}</span>`,
+  },
 ];
 
 export default function Workflows() {
-  const { data, error, reload } = useLoaded(async (signal) => byName((await get('/workflows', {}, signal)).items), [], { every: 3000 });
+  const { data, error, reload } = useLoaded(async (signal) => byName((await get('/workflows', {}, signal)).items), [], {
+    every: 3000,
+  });
   const rows = data.value;
-  return html`<${Head} title="Workflows" facts=${rows && [['workflows', rows.length], ['without a worker', rows.filter((it) => !live(it)).length]]} />
+  return html`
+    <${Head}
+      title="Workflows"
+      facts=${
+        rows && [
+          ['workflows', rows.length],
+          ['without a worker', rows.filter((it) => !live(it)).length],
+        ]
+      }
+    />
     <${Problem} error=${error.value} again=${reload} />
-    ${rows && html`<${Table} label="workflows" rows=${rows} id=${(it) => it.name} href=${(it) => href(at`/workflows/${it.name}`)} columns=${COLUMNS}
-      empty=${html`<${Empty} title="No worker has described a workflow.">Start one: <code>outlive worker app.py</code>. It says what it can run a moment later.</${Empty}>`} />`}`;
+    ${
+      rows &&
+      html`<${Table}
+        label="workflows"
+        rows=${rows}
+        id=${(it) => it.name}
+        href=${(it) => href(at`/workflows/${it.name}`)}
+        columns=${COLUMNS}
+        empty=${html`<${Empty} title="No worker has described a workflow.">
+          Start one: <code>outlive worker app.py</code>. It says what it can run a moment later.
+        </${Empty}>`}
+      />`
+    }
+  `;
 }

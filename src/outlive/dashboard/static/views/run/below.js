@@ -10,37 +10,129 @@ import { Length, Time } from '../../parts/time.js';
 import { Events } from './events.js';
 import { millis } from './timeline.js';
 
-export const TABS = [['events', 'Events'], ['graph', 'Graph'], ['output', 'State and streams'], ['tree', 'Tree'], ['compare', 'Compare']];
+export const TABS = [
+  ['events', 'Events'],
+  ['graph', 'Graph'],
+  ['output', 'State and streams'],
+  ['tree', 'Tree'],
+  ['compare', 'Compare'],
+];
 const ITEMS_MAX = 500;
 
 export function Below({ tab, followed, run, version, query }) {
-  return html`<nav class="tabs" aria-label="more of this run">${TABS.map(([name, label]) => html`<a key=${name} href=${href(at`/runs/${run.id}`, { ...Object.fromEntries(query), tab: name })} aria-current=${tab === name ? 'page' : undefined} onClick=${(event) => { if (!event.metaKey && !event.ctrlKey) { event.preventDefault(); setQuery({ tab: name }); } }}>${label}</a>`)}</nav>
+  return html`
+    <nav class="tabs" aria-label="more of this run">
+      ${TABS.map(
+        ([name, label]) =>
+          html`<a
+            key=${name}
+            href=${href(at`/runs/${run.id}`, { ...Object.fromEntries(query), tab: name })}
+            aria-current=${tab === name ? 'page' : undefined}
+            onClick=${(event) => {
+              if (!event.metaKey && !event.ctrlKey) {
+                event.preventDefault();
+                setQuery({ tab: name });
+              }
+            }}
+          >
+            ${label}
+          </a>`,
+      )}
+    </nav>
     ${tab === 'events' && html`<${Events} followed=${followed} version=${version} run=${run} query=${query} />`}
     ${tab === 'graph' && html`<${States} run=${run} query=${query} />`}
     ${tab === 'output' && html`<${Output} followed=${followed} run=${run} query=${query} />`}
     ${tab === 'tree' && html`<${Tree} run=${run} version=${version} />`}
-    ${tab === 'compare' && html`<${Later} load=${async () => (await import('./compare.js')).Compare} followed=${followed} run=${run} version=${version} query=${query} />`}`;
+    ${
+      tab === 'compare' &&
+      html`<${Later}
+        load=${async () => (await import('./compare.js')).Compare}
+        followed=${followed}
+        run=${run}
+        version=${version}
+        query=${query}
+      />`
+    }
+  `;
 }
 
 /** The steps of its flow or the states of its machine. */
 function States({ run, query }) {
-  const link = (node) => href(at`/runs/${run.id}`, { ...Object.fromEntries(query), tab: 'graph', step: node.id === query.get('step') ? undefined : node.id });
-  return html`<section class="panel"><header><h2>Graph</h2><a class="soft" href=${href(at`/runs/${run.id}/graph`)}>On a page of its own</a></header><${Later} load=${async () => (await import('../../parts/graph.js')).RunGraph} id=${run.id} selected=${query.get('step')} hrefOf=${link} /></section>`;
+  const link = (node) =>
+    href(at`/runs/${run.id}`, {
+      ...Object.fromEntries(query),
+      tab: 'graph',
+      step: node.id === query.get('step') ? undefined : node.id,
+    });
+  return html`<section class="panel">
+    <header>
+      <h2>Graph</h2>
+      <a class="soft" href=${href(at`/runs/${run.id}/graph`)}>
+        On a page of its own
+      </a>
+    </header>
+    <${Later}
+      load=${async () => (await import('../../parts/graph.js')).RunGraph}
+      id=${run.id}
+      selected=${query.get('step')}
+      hrefOf=${link}
+    />
+  </section>`;
 }
 
 // -- What it shows of itself ---------------------------------------------------------------------------------------
 
 function Output({ followed, run, query }) {
-  const { data, error, reload } = useLoaded(async (signal) => (await get(at`/runs/${run.id}/streams`, {}, signal)).items, [run.id, run.status], { every: run.finished_at ? 0 : 3000 });
+  const { data, error, reload } = useLoaded(
+    async (signal) => (await get(at`/runs/${run.id}/streams`, {}, signal)).items,
+    [run.id, run.status],
+    { every: run.finished_at ? 0 : 3000 },
+  );
   const streams = data.value ?? [];
   const name = query.get('stream') ?? streams[0]?.name;
   const fields = followed.published.value;
-  return html`<${Problem} error=${error.value} again=${reload} />
+  return html`
+    <${Problem} error=${error.value} again=${reload} />
     <div class="two even">
-      <section class="panel"><header><h2 class=${run.finished_at ? '' : 'live'}>Published</h2></header>${fields && Object.keys(fields).length ? html`<${Json} value=${fields} label="published" />` : html`<${Empty} title="It has published nothing."><code>outlive.publish(stage="review")</code> in a workflow or a step shows it here.</${Empty}>`}</section>
-      <section class="panel"><header><h2 class=${run.finished_at ? '' : 'live'}>Streams</h2><span class="tools">${streams.map((it) => html`<button key=${it.name} class="quiet" aria-pressed=${it.name === name} onClick=${() => setQuery({ stream: it.name })}>${it.name} <span class="soft">${figure(it.items)}</span></button>`)}</span></header>
-        ${name ? html`<${Stream} key=${name} run=${run} name=${name} />` : html`<${Empty} title="It has emitted nothing."><code>outlive.emit("tokens", word)</code> in a step streams it here.</${Empty}>`}</section>
-    </div>`;
+      <section class="panel">
+        <header>
+          <h2 class=${run.finished_at ? '' : 'live'}>Published</h2>
+        </header>
+        ${
+          fields && Object.keys(fields).length
+            ? html`<${Json} value=${fields} label="published" />`
+            : html`<${Empty} title="It has published nothing.">
+              <code>outlive.publish(stage="review")</code> in a workflow or a step shows it here.
+            </${Empty}>`
+        }
+      </section>
+      <section class="panel">
+        <header>
+          <h2 class=${run.finished_at ? '' : 'live'}>Streams</h2>
+          <span class="tools">
+            ${streams.map(
+              (it) =>
+                html`<button
+                  key=${it.name}
+                  class="quiet"
+                  aria-pressed=${it.name === name}
+                  onClick=${() => setQuery({ stream: it.name })}
+                >
+                  ${it.name} <span class="soft">${figure(it.items)}</span>
+                </button>`,
+            )}
+          </span>
+        </header>
+        ${
+          name
+            ? html`<${Stream} key=${name} run=${run} name=${name} />`
+            : html`<${Empty} title="It has emitted nothing.">
+              <code>outlive.emit("tokens", word)</code> in a step streams it here.
+            </${Empty}>`
+        }
+      </section>
+    </div>
+  `;
 }
 
 function Stream({ run, name }) {
@@ -49,22 +141,53 @@ function Stream({ run, name }) {
   useEffect(() => {
     const leaving = new AbortController();
     let [held, timer] = [[], null];
-    const draw = () => { timer = null; left.value += Math.max(held.length - ITEMS_MAX, 0); held = held.slice(-ITEMS_MAX); items.value = held; };
-    follow(at`/runs/${run.id}/streams/${name}`, { signal: leaving.signal, on: { stream: (item) => { held.push(item); timer ??= setTimeout(draw, 100); } } });
-    return () => { leaving.abort(); clearTimeout(timer); };
+    const draw = () => {
+      timer = null;
+      left.value += Math.max(held.length - ITEMS_MAX, 0);
+      held = held.slice(-ITEMS_MAX);
+      items.value = held;
+    };
+    follow(at`/runs/${run.id}/streams/${name}`, {
+      signal: leaving.signal,
+      on: {
+        stream: (item) => {
+          held.push(item);
+          timer ??= setTimeout(draw, 100);
+        },
+      },
+    });
+    return () => {
+      leaving.abort();
+      clearTimeout(timer);
+    };
   }, [run.id, name]);
   const texts = items.value.length > 0 && items.value.every((item) => typeof item.value === 'string');
   return html`<div class="stream" tabindex="0" role="log" aria-label=${`stream ${name}`}>
     ${left.value > 0 && html`<p class="soft">${figure(left.value)} before these</p>`}
-    ${texts ? html`<p class="words">${items.value.map((item) => item.value).join(items.value.some((item) => /\s$|^\s/.test(item.value)) ? '' : '\n')}</p>` : items.value.map((item) => html`<${Json} key=${item.position} value=${item.value} label=${`item ${item.position}`} open=${1} />`)}
+    ${
+      texts
+        ? html`<p class="words">
+          ${items.value
+            .map((item) => item.value)
+            .join(items.value.some((item) => /\s$|^\s/.test(item.value)) ? '' : '\n')}
+        </p>`
+        : items.value.map(
+            (item) =>
+              html`<${Json} key=${item.position} value=${item.value} label=${`item ${item.position}`} open=${1} />`,
+          )
+    }
   </div>`;
 }
 
-// -- The tree ----------------------------------------------------------------------------------------------------------
+// -- The tree ---------------------------------------------------------------------------------------------------------
 
 function Tree({ run, version }) {
   // With the events, but not with each of a hundred a second.
-  const { data, error, reload } = useLoaded(async (signal) => (await get(at`/runs/${run.id}/tree`, {}, signal)).items, [run.id, run.status], { every: run.finished_at ? 0 : 2000 });
+  const { data, error, reload } = useLoaded(
+    async (signal) => (await get(at`/runs/${run.id}/tree`, {}, signal)).items,
+    [run.id, run.status],
+    { every: run.finished_at ? 0 : 2000 },
+  );
   const rows = data.value;
   const depths = useMemo(() => {
     const found = {};
@@ -72,14 +195,52 @@ function Tree({ run, version }) {
     return found;
   }, [rows]);
   const columns = [
-    { name: 'run', value: (it) => it.id, cell: (it) => html`<span class="mono" style=${{ paddingLeft: `${Math.min(depths[it.id] ?? 0, 8) * 16}px` }}>${it.id}</span>` },
+    {
+      name: 'run',
+      value: (it) => it.id,
+      cell: (it) =>
+        html`<span class="mono" style=${{ paddingLeft: `${Math.min(depths[it.id] ?? 0, 8) * 16}px` }}>
+          ${it.id}
+        </span>`,
+    },
     { name: 'workflow', value: (it) => it.workflow },
     { name: 'status', value: (it) => it.status, cell: (it) => html`<${Status} of=${it.status} />` },
     { name: 'started', wide: true, value: (it) => it.created_at, cell: (it) => html`<${Time} at=${it.created_at} />` },
-    { name: 'took', number: true, value: (it) => it.finished_at && millis(it.finished_at) - millis(it.created_at), cell: (it) => html`<${Length} from=${it.created_at} to=${it.finished_at} />` },
-    { name: 'error', wide: true, grow: true, value: (it) => it.error?.message ?? '', cell: (it) => (it.error ? html`<span class="fail">${it.error.type.split('.').pop()}: ${it.error.message}</span>` : '') },
+    {
+      name: 'took',
+      number: true,
+      value: (it) => it.finished_at && millis(it.finished_at) - millis(it.created_at),
+      cell: (it) => html`<${Length} from=${it.created_at} to=${it.finished_at} />`,
+    },
+    {
+      name: 'error',
+      wide: true,
+      grow: true,
+      value: (it) => it.error?.message ?? '',
+      cell: (it) =>
+        it.error
+          ? html`<span class="fail">
+            ${it.error.type.split('.').pop()}: ${it.error.message}
+          </span>`
+          : '',
+    },
   ];
-  return html`<${Problem} error=${error.value} again=${reload} />${rows && html`<${Table} label="tree of runs" keys=${false} rows=${orderedTree(rows)} columns=${columns} href=${(it) => href(at`/runs/${it.id}`)} caption=${html`<span>${rows.length} run${rows.length > 1 ? 's' : ''} in this tree</span>`} />`}`;
+  return html`
+    <${Problem} error=${error.value} again=${reload} />
+    ${
+      rows &&
+      html`<${Table}
+        label="tree of runs"
+        keys=${false}
+        rows=${orderedTree(rows)}
+        columns=${columns}
+        href=${(it) => href(at`/runs/${it.id}`)}
+        caption=${html`<span>
+          ${rows.length} run${rows.length > 1 ? 's' : ''} in this tree
+        </span>`}
+      />`
+    }
+  `;
 }
 
 /** A parent before its children, those in the order in which they began. */

@@ -57,15 +57,25 @@ export class Followed {
       query: { payload_bytes: PAYLOAD_BYTES },
       after: this.position,
       signal: leaving,
-      state: (state, problem) => { batch(() => { this.state.value = state; if (problem?.status) this.error.value = problem; }); },
+      state: (state, problem) => {
+        batch(() => {
+          this.state.value = state;
+          if (problem?.status) this.error.value = problem;
+        });
+      },
       on: {
         journal: (event, id) => this.take(event, id),
         run: (run) => {
           this.run.value = run;
           this.ask();
         },
-        published: (fields) => { this.published.value = fields; },
-        end: (run) => { this.run.value = run; this.ask(); },
+        published: (fields) => {
+          this.published.value = fields;
+        },
+        end: (run) => {
+          this.run.value = run;
+          this.ask();
+        },
       },
     });
   }
@@ -80,7 +90,9 @@ export class Followed {
       this.run.value = run;
       this.state.value = 'live';
       await this.live(leaving);
-    } catch { /* The next look may do better. */ }
+    } catch {
+      /* The next look may do better. */
+    }
   }
 
   async first(run) {
@@ -97,10 +109,20 @@ export class Followed {
       coming = page.coming;
       this.journal = page.position.split('.')[0];
       for (let done = 0; done < page.items.length; done += AT_ONCE) {
-        if (done) await new Promise((resolve) => { setTimeout(resolve); });
-        for (const event of page.items.slice(done, done + AT_ONCE)) { this.events.push(event); this.timeline.take(event); }
+        if (done)
+          await new Promise((resolve) => {
+            setTimeout(resolve);
+          });
+        for (const event of page.items.slice(done, done + AT_ONCE)) {
+          this.events.push(event);
+          this.timeline.take(event);
+        }
       }
-      if (this.isLoading.peek() || !coming) batch(() => { this.isLoading.value = false; this.version.value += 1; });
+      if (this.isLoading.peek() || !coming)
+        batch(() => {
+          this.isLoading.value = false;
+          this.version.value += 1;
+        });
       position = page.position;
     }
     return position;
@@ -126,7 +148,9 @@ export class Followed {
     const began = performance.now();
     this.version.value += 1;
     // Components are drawn in a microtask, which the line above has queued.
-    queueMicrotask(() => { this.drawMs = performance.now() - began; });
+    queueMicrotask(() => {
+      this.drawMs = performance.now() - began;
+    });
   }
 
   /** Ask what it waits for, soon: several changes are one question. */
@@ -138,9 +162,16 @@ export class Followed {
         const [why, steps, approvals] = await Promise.all([
           get(at`/runs/${this.id}/why`, {}, leaving),
           this.run.peek().finished_at ? { items: [] } : get(at`/runs/${this.id}/steps`, { arguments: true }, leaving),
-          this.run.peek().approvals.length || this.approvals.peek().length ? get(at`/runs/${this.id}/approvals`, {}, leaving) : { items: [] },
+          this.run.peek().approvals.length || this.approvals.peek().length
+            ? get(at`/runs/${this.id}/approvals`, {}, leaving)
+            : { items: [] },
         ]);
-        batch(() => { this.why.value = why.why; this.advice.value = why.advice; this.steps.value = steps.items; this.approvals.value = approvals.items; });
+        batch(() => {
+          this.why.value = why.why;
+          this.advice.value = why.advice;
+          this.steps.value = steps.items;
+          this.approvals.value = approvals.items;
+        });
       } catch (error) {
         if (!leaving.aborted && error.status === 404) this.error.value = error;
       }
@@ -168,13 +199,27 @@ export class Followed {
 /** What is known of a run as long as the component is shown. */
 export function useRun(id) {
   const held = useRef(null);
-  if (held.current?.id !== id) { held.current?.end(); held.current = new Followed(id); }
+  if (held.current?.id !== id) {
+    held.current?.end();
+    held.current = new Followed(id);
+  }
   useLayoutEffect(() => {
     const followed = held.current;
     followed.begin();
     // Who runs it and where it stands in line change without an event.
-    const timer = setInterval(() => { if (document.hidden) return; if (followed.run.peek()?.finished_at) followed.again(); else { followed.ask(); if (!followed.schema.peek()) followed.describe(); } }, 5000);
-    return () => { clearInterval(timer); followed.end(); held.current = null; };
+    const timer = setInterval(() => {
+      if (document.hidden) return;
+      if (followed.run.peek()?.finished_at) followed.again();
+      else {
+        followed.ask();
+        if (!followed.schema.peek()) followed.describe();
+      }
+    }, 5000);
+    return () => {
+      clearInterval(timer);
+      followed.end();
+      held.current = null;
+    };
   }, [id]);
   return held.current;
 }

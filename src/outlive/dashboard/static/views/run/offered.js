@@ -1,4 +1,5 @@
-// Which actions are offered for a run now, and to this user. Their dialogs are in actions.js, which is loaded when one is opened.
+// Which actions are offered for a run now, and to this user. Their dialogs are in actions.js, which is loaded when one
+// is opened.
 import { can } from '../../session.js';
 
 const isOpen = (run) => !run.finished_at;
@@ -6,8 +7,18 @@ const RETRIABLE = ['failed', 'timed_out', 'cancelled'];
 
 /** The operation of the API that each action needs. */
 const OPERATIONS = {
-  approve: 'approvals.approve', reject: 'approvals.reject', signal: 'runs.signal', ask: 'runs.ask', retry: 'runs.retry', resume: 'runs.resume',
-  resume_workflow: 'workflows.resume', skip_step: 'runs.skip_step', pause: 'runs.pause', fork: 'runs.fork', cancel: 'runs.cancel', delete_run: 'runs.delete',
+  approve: 'approvals.approve',
+  reject: 'approvals.reject',
+  signal: 'runs.signal',
+  ask: 'runs.ask',
+  retry: 'runs.retry',
+  resume: 'runs.resume',
+  resume_workflow: 'workflows.resume',
+  skip_step: 'runs.skip_step',
+  pause: 'runs.pause',
+  fork: 'runs.fork',
+  cancel: 'runs.cancel',
+  delete_run: 'runs.delete',
 };
 
 /** Whether this user may take an action. */
@@ -27,7 +38,21 @@ export function offered(run) {
     ['fork', run.number === 0],
     ['cancel', isOpen(run)],
     ['delete_run', !isOpen(run) && run.number === 0],
-  ].filter(([name, fits]) => fits && mayAct(name)).map(([name]) => name);
+  ]
+    .filter(([name, fits]) => fits && mayAct(name))
+    .map(([name]) => name);
 }
 
-export const LABELS = { approve: 'Approve…', reject: 'Reject…', signal: 'Signal…', ask: 'Ask…', retry: 'Retry…', resume: 'Resume', skip_step: 'Skip a step…', pause: 'Pause…', fork: 'Fork…', cancel: 'Cancel…', delete_run: 'Delete…' };
+export const LABELS = {
+  approve: 'Approve…',
+  reject: 'Reject…',
+  signal: 'Signal…',
+  ask: 'Ask…',
+  retry: 'Retry…',
+  resume: 'Resume',
+  skip_step: 'Skip a step…',
+  pause: 'Pause…',
+  fork: 'Fork…',
+  cancel: 'Cancel…',
+  delete_run: 'Delete…',
+};

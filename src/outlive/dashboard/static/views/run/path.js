@@ -21,7 +21,9 @@ function leaves(timeline, now) {
 /** The critical path: {keys: rows on it, spans: [[from, to, key], ...] in order, length: milliseconds}. */
 export function criticalPath(timeline, now = timeline.lastAt) {
   const end = timeline.end?.at ?? now;
-  const byEnd = leaves(timeline, now).filter((leaf) => leaf.to > leaf.from).sort((a, b) => a.to - b.to || a.from - b.from);
+  const byEnd = leaves(timeline, now)
+    .filter((leaf) => leaf.to > leaf.from)
+    .sort((a, b) => a.to - b.to || a.from - b.from);
   const spans = [];
   let [cursor, index] = [end, byEnd.length - 1];
   while (index >= 0) {
@@ -32,5 +34,9 @@ export function criticalPath(timeline, now = timeline.lastAt) {
     cursor = leaf.from;
   }
   spans.reverse();
-  return { keys: new Set(spans.map((span) => span[2])), spans, length: spans.reduce((sum, [from, to]) => sum + to - from, 0) };
+  return {
+    keys: new Set(spans.map((span) => span[2])),
+    spans,
+    length: spans.reduce((sum, [from, to]) => sum + to - from, 0),
+  };
 }

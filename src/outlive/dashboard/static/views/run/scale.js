@@ -1,5 +1,6 @@
-// Where moments are on a drawing. The axis is not even: time in which no worker owned the run (it waits, or its worker was lost) is
-// squeezed, so that steps of milliseconds stay visible beside an approval of two days. Within a piece the axis is even. Pure.
+// Where moments are on a drawing. The axis is not even: time in which no worker owned the run (it waits, or its worker
+// was lost) is squeezed, so that steps of milliseconds stay visible beside an approval of two days. Within a piece the
+// axis is even. Pure.
 
 const IDLE_SHARE = 0.12;
 /** A piece of idle time is squeezed if it is longer than this share of all busy time. */
@@ -7,14 +8,16 @@ const IDLE_MAX = 0.25;
 const STEPS = [1, 2, 5];
 
 /**
- * Places of moments between 0 and 1. `busy` are the spans in which something runs: [[from, to], ...]; `moments` are instants beside
- * which there should be room. With `even`, one piece.
+ * Places of moments between 0 and 1. `busy` are the spans in which something runs: [[from, to], ...]; `moments` are
+ * instants beside which there should be room. With `even`, one piece.
  */
 export class Scale {
   constructor(from, to, busy = [], { even = false, moments = [] } = {}) {
     this.from = from;
     this.to = Math.max(to, from + 0.001);
-    this.pieces = even ? [{ from, to: this.to, squeezed: false, size: this.to - from }] : piecesOf(this.from, this.to, joined(busy, moments, this.from, this.to));
+    this.pieces = even
+      ? [{ from, to: this.to, squeezed: false, size: this.to - from }]
+      : piecesOf(this.from, this.to, joined(busy, moments, this.from, this.to));
     const whole = this.pieces.reduce((sum, piece) => sum + piece.size, 0);
     let place = 0;
     for (const piece of this.pieces) {
@@ -56,14 +59,16 @@ export class Scale {
       const room = ((end - start) / (last - first || 1)) * count;
       if (end <= start) continue;
       if (piece.squeezed || room < 1.5) {
-        if (piece.end <= last && piece.end >= first && piece !== this.pieces[this.pieces.length - 1]) ticks.push({ place: piece.end, after: piece.to - this.from, squeezed: piece.squeezed });
+        if (piece.end <= last && piece.end >= first && piece !== this.pieces[this.pieces.length - 1])
+          ticks.push({ place: piece.end, after: piece.to - this.from, squeezed: piece.squeezed });
         continue;
       }
       const [from, to] = [this.moment(start), this.moment(end)];
       const step = niceStep((to - from) / room);
-      for (let after = Math.ceil((from - this.from) / step - 1e-9) * step; this.from + after <= to; after += step) ticks.push({ place: this.at(this.from + after), after, squeezed: false });
+      for (let after = Math.ceil((from - this.from) / step - 1e-9) * step; this.from + after <= to; after += step)
+        ticks.push({ place: this.at(this.from + after), after, squeezed: false });
     }
-    return thinned(ticks, (last - first) / count * 0.7);
+    return thinned(ticks, ((last - first) / count) * 0.7);
   }
 }
 
@@ -76,7 +81,9 @@ function thinned(ticks, room) {
 
 function niceStep(wanted) {
   if (wanted >= 60_000) {
-    const sizes = [60_000, 120_000, 300_000, 600_000, 900_000, 1_800_000, 3_600_000, 7_200_000, 21_600_000, 43_200_000, 86_400_000];
+    const sizes = [
+      60_000, 120_000, 300_000, 600_000, 900_000, 1_800_000, 3_600_000, 7_200_000, 21_600_000, 43_200_000, 86_400_000,
+    ];
     const found = sizes.find((size) => size >= wanted);
     return found ?? Math.ceil(wanted / 86_400_000) * 86_400_000;
   }
@@ -87,7 +94,9 @@ function niceStep(wanted) {
 
 /** Spans and moments as few spans, in order, within an interval. */
 function joined(spans, moments, from, to) {
-  const all = [...spans, ...moments.map((at) => [at, at])].filter((span) => span[1] >= from && span[0] <= to).sort((a, b) => a[0] - b[0]);
+  const all = [...spans, ...moments.map((at) => [at, at])]
+    .filter((span) => span[1] >= from && span[0] <= to)
+    .sort((a, b) => a[0] - b[0]);
   const found = [];
   for (const [begin, end] of all) {
     const last = found[found.length - 1];
@@ -106,7 +115,10 @@ function piecesOf(from, to, busy) {
   const add = (end, squeezed) => {
     if (end <= done) return;
     const last = pieces[pieces.length - 1];
-    if (last && !last.squeezed && !squeezed) { last.to = end; last.size = end - last.from; } else pieces.push({ from: done, to: end, squeezed, size: end - done });
+    if (last && !last.squeezed && !squeezed) {
+      last.to = end;
+      last.size = end - last.from;
+    } else pieces.push({ from: done, to: end, squeezed, size: end - done });
     done = end;
   };
   for (const [begin, end] of [...busy, [to, to]]) {
@@ -128,7 +140,9 @@ function squeeze(pieces) {
   const share = Math.min(IDLE_MAX + 0.04 * squeezed.length, 0.5);
   const logs = squeezed.map((piece) => Math.log2(2 + (piece.to - piece.from) / base));
   const sum = logs.reduce((total, each) => total + each, 0);
-  squeezed.forEach((piece, index) => { piece.size = (base * share / (1 - share)) * (logs[index] / sum); });
+  squeezed.forEach((piece, index) => {
+    piece.size = ((base * share) / (1 - share)) * (logs[index] / sum);
+  });
 }
 
 /** The part of a scale that is seen: two places, zoomed around one and moved. */

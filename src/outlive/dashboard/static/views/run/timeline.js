@@ -1,9 +1,10 @@
-// What happened in a tree of runs and when: the events of a journal, folded one by one into rows that can be drawn. The same fold
-// takes the events of a history and those that come live. It is pure: no page, no clock.
+// What happened in a tree of runs and when: the events of a journal, folded one by one into rows that can be drawn. The
+// same fold takes the events of a history and those that come live. It is pure: no page, no clock.
 //
-// A journal has points in time; people want to see spans. A row is one thing (a step, a wait, a signal, a child run) with its bars
-// (spans) and marks (moments). An attempt is journaled when it ends, with how long it took: one that runs has no bar yet. No
-// event says when a lost worker died: the gap of a crash is from its last event to the claim of the next worker.
+// A journal has points in time; people want to see spans. A row is one thing (a step, a wait, a signal, a child run)
+// with its bars (spans) and marks (moments). An attempt is journaled when it ends, with how long it took: one that runs
+// has no bar yet. No event says when a lost worker died: the gap of a crash is from its last event to the claim of the
+// next worker.
 
 let [lastSecond, lastMillis] = ['', 0];
 
@@ -27,15 +28,50 @@ export function numberOf(runId, rootId) {
 
 /** What the signals are called that settle promises, up to the number of the run. */
 const PROMISED = '@promise/';
-const ENDS = { RunSucceeded: 'succeeded', RunFailed: 'failed', RunCancelled: 'cancelled', RunTimedOut: 'timed_out', RunContinued: 'continued' };
+const ENDS = {
+  RunSucceeded: 'succeeded',
+  RunFailed: 'failed',
+  RunCancelled: 'cancelled',
+  RunTimedOut: 'timed_out',
+  RunContinued: 'continued',
+};
 /** How a bar is drawn by the status of the run that it stands for. */
 const BAR_OF = { succeeded: 'ok', continued: 'ok', failed: 'fail', timed_out: 'fail', cancelled: 'off' };
 /** Events that move no workflow code: they do not show that a run went on after a claim. */
-const BOOKS = new Set(['RunClaimed', 'RunSuspended', 'RunReleased', 'RunParked', 'RunResumed', 'AttemptFailed', 'StepDelayed', 'StepProgressed', 'StepIntended', 'StepEndedLate']);
+const BOOKS = new Set([
+  'RunClaimed',
+  'RunSuspended',
+  'RunReleased',
+  'RunParked',
+  'RunResumed',
+  'AttemptFailed',
+  'StepDelayed',
+  'StepProgressed',
+  'StepIntended',
+  'StepEndedLate',
+]);
 
-/** One thing in a timeline. Bars: {from, to (null while it goes on), kind, seq, ...}; kinds are ok, fail, run, wait, park, off, again. */
+/**
+ * One thing in a timeline. Bars: {from, to (null while it goes on), kind, seq, ...}; kinds are ok, fail, run, wait,
+ * park, off, again.
+ */
 function newRow(key, kind, label, number, at) {
-  return { key, kind, label, number, at, bars: [], marks: [], seqs: [], open: true, state: 'open', note: '', failure: null, child: null, link: null };
+  return {
+    key,
+    kind,
+    label,
+    number,
+    at,
+    bars: [],
+    marks: [],
+    seqs: [],
+    open: true,
+    state: 'open',
+    note: '',
+    failure: null,
+    child: null,
+    link: null,
+  };
 }
 
 export class Timeline {
@@ -114,7 +150,7 @@ export class Timeline {
     this.byKey.set(row.key, row);
     this.lastOf.set(first, row);
     let own = this.rows.get(number);
-    if (!own) this.rows.set(number, own = []);
+    if (!own) this.rows.set(number, (own = []));
     let place = own.length;
     while (place > 0 && own[place - 1].at > at) place -= 1;
     if (place === own.length) own.push(row);
@@ -143,7 +179,10 @@ export class Timeline {
     row.at = at;
     const own = this.rows.get(row.number);
     let place = own.lastIndexOf(row);
-    while (place > 0 && own[place - 1].at > at) { own[place] = own[place - 1]; place -= 1; }
+    while (place > 0 && own[place - 1].at > at) {
+      own[place] = own[place - 1];
+      place -= 1;
+    }
     own[place] = row;
   }
 
@@ -151,7 +190,10 @@ export class Timeline {
 
   disown(at, lost = false) {
     const owner = this.owners[this.owners.length - 1];
-    if (owner && owner.to === null) { owner.to = at; owner.lost = lost; }
+    if (owner && owner.to === null) {
+      owner.to = at;
+      owner.lost = lost;
+    }
   }
 
   own(worker, at, interrupted, seq) {
@@ -176,8 +218,10 @@ export class Timeline {
   suspend(waits, at) {
     const wanted = new Map();
     for (const wait of waits) {
-      if (!['signal', 'ask', 'timer'].includes(wait.kind)) continue; // Steps, children, approvals and promises have rows of their own.
-      if (wait.kind === 'timer' && /@approval/.test(wait.name)) continue; // What an approval does while it waits is shown there.
+      // Steps, children, approvals and promises have rows of their own.
+      if (!['signal', 'ask', 'timer'].includes(wait.kind)) continue;
+      // What an approval does while it waits is shown there.
+      if (wait.kind === 'timer' && /@approval/.test(wait.name)) continue;
       const name = `${wait.run ?? 0} ${wait.kind} ${wait.name}`;
       if (!wanted.has(name)) wanted.set(name, wait);
     }
@@ -189,7 +233,13 @@ export class Timeline {
       const number = wait.run ?? 0;
       const kind = wait.kind === 'timer' ? 'timer' : wait.kind;
       const row = this.lasting(number, kind, wait.name, labelOf(wait.kind, wait.name), at);
-      const bar = { from: at, to: null, kind: 'wait', until: wait.until_at ? wait.until_at / 1000 : null, seq: this.lastSeq };
+      const bar = {
+        from: at,
+        to: null,
+        kind: 'wait',
+        until: wait.until_at ? wait.until_at / 1000 : null,
+        seq: this.lastSeq,
+      };
       row.bars.push(bar);
       row.open = true;
       row.state = 'waiting';
@@ -214,7 +264,11 @@ export class Timeline {
 
   wake(at) {
     this.wokenAt = at;
-    if (this.rest.bar) { this.rest.bar.to = at; this.rest.row.open = false; this.rest.row.state = 'done'; }
+    if (this.rest.bar) {
+      this.rest.bar.to = at;
+      this.rest.row.open = false;
+      this.rest.row.state = 'done';
+    }
     this.rest = null;
   }
 
@@ -223,20 +277,35 @@ export class Timeline {
   step(event, data, at, number) {
     const took = (data.took ?? 0) / 1000;
     let row = this.last(number, 'step', data.call);
-    if (!row || (!row.open && event.type !== 'StepProgressed' && event.type !== 'StepEndedLate')) row = this.row(number, 'step', data.call, data.call, at - took);
+    if (!row || (!row.open && event.type !== 'StepProgressed' && event.type !== 'StepEndedLate'))
+      row = this.row(number, 'step', data.call, data.call, at - took);
     return row;
   }
 
   attempt(row, data, at, kind, seq) {
     const before = row.bars[row.bars.length - 1];
-    const from = data.took ? at - data.took / 1000 : Math.max(row.intended ?? row.at, before?.to ?? 0, this.claim?.gap.to ?? 0);
+    const from = data.took
+      ? at - data.took / 1000
+      : Math.max(row.intended ?? row.at, before?.to ?? 0, this.claim?.gap.to ?? 0);
     this.again(row, from);
-    row.bars.push({ from: Math.min(from, at), to: at, kind, seq, attempt: data.attempt ?? 1, failure: data.failure ?? null, worker: this.worker(), retryAt: data.retry_at ? data.retry_at / 1000 : null });
+    row.bars.push({
+      from: Math.min(from, at),
+      to: at,
+      kind,
+      seq,
+      attempt: data.attempt ?? 1,
+      failure: data.failure ?? null,
+      worker: this.worker(),
+      retryAt: data.retry_at ? data.retry_at / 1000 : null,
+    });
     row.intended = undefined;
     this.moveUp(row, from);
   }
 
-  /** A step that begins right after a claim, before anything else has moved its run, was under way when the worker was lost. */
+  /**
+   * A step that begins right after a claim, before anything else has moved its run, was under way when the worker was
+   * lost.
+   */
   again(row, from) {
     const { gap, facts } = this.claim ?? {};
     if (!gap || from < gap.to || (facts[row.number] ?? Infinity) < from) return;
@@ -256,19 +325,26 @@ export class Timeline {
     row.state = state;
   }
 
-  // -- Reading ------------------------------------------------------------------------------------------------------------
+  // -- Reading --------------------------------------------------------------------------------------------------------
 
-  /** All rows in the order in which they are drawn: those of a run by their beginning, those of a child below its own row. */
+  /**
+   * All rows in the order in which they are drawn: those of a run by their beginning, those of a child below its own
+   * row.
+   */
   lines(collapsed = new Set(), number = 0) {
     const lines = [];
     const stack = [{ number, index: 0, depth: 0 }]; // No recursion: a tree may be deep.
     while (stack.length) {
       const place = stack[stack.length - 1];
       const rows = this.rows.get(place.number) ?? [];
-      if (place.index >= rows.length) { stack.pop(); continue; }
+      if (place.index >= rows.length) {
+        stack.pop();
+        continue;
+      }
       const row = rows[place.index++];
       lines.push({ row, depth: place.depth });
-      if (row.child !== null && !collapsed.has(row.key)) stack.push({ number: row.child, index: 0, depth: place.depth + 1 });
+      if (row.child !== null && !collapsed.has(row.key))
+        stack.push({ number: row.child, index: 0, depth: place.depth + 1 });
     }
     return lines;
   }
@@ -332,12 +408,18 @@ const TAKERS = {
     for (const seq of data.undone) {
       const row = it.bySeq.get(seq);
       const bar = row?.bars.find((each) => each.seq === seq);
-      if (bar) { bar.undone = true; it.close(row, 'stopped'); row.note = 'taken back by a retry'; }
+      if (bar) {
+        bar.undone = true;
+        it.close(row, 'stopped');
+        row.note = 'taken back by a retry';
+      }
     }
     return moment(it, event, at, 'retried', 'retried', data.reason);
   },
-  RunForked: (it, event, data, at) => Object.assign(moment(it, event, at, 'forked', 'forked', `from ${data.origin}`), { link: data.origin }),
-  CancelRequested: (it, event, data, at, number) => moment(it, event, at, 'cancel', 'cancel requested', data.reason, number),
+  RunForked: (it, event, data, at) =>
+    Object.assign(moment(it, event, at, 'forked', 'forked', `from ${data.origin}`), { link: data.origin }),
+  CancelRequested: (it, event, data, at, number) =>
+    moment(it, event, at, 'cancel', 'cancel requested', data.reason, number),
   StepSucceeded(it, event, data, at, number) {
     const row = it.step(event, data, at, number);
     it.attempt(row, data, at, data.skipped ? 'off' : 'ok', event.seq);
@@ -392,13 +474,19 @@ const TAKERS = {
   },
   SignalReceived(it, event, data, at, number) {
     if (data.name.startsWith(PROMISED)) return settle(it, event, data, at, number);
-    const row = it.resolve(number, 'signal', data.name, at) ?? it.last(number, 'signal', data.name) ?? it.row(number, 'signal', data.name, `signal ${data.name}`, at);
+    const row =
+      it.resolve(number, 'signal', data.name, at) ??
+      it.last(number, 'signal', data.name) ??
+      it.row(number, 'signal', data.name, `signal ${data.name}`, at);
     row.marks.push({ at, seq: event.seq, kind: 'signal' });
     it.close(row, 'received');
     return row;
   },
   AskReceived(it, event, data, at, number) {
-    const row = it.resolve(number, 'ask', data.name, at) ?? it.last(number, 'ask', data.name) ?? it.row(number, 'ask', data.name, `ask ${data.name}`, at);
+    const row =
+      it.resolve(number, 'ask', data.name, at) ??
+      it.last(number, 'ask', data.name) ??
+      it.row(number, 'ask', data.name, `ask ${data.name}`, at);
     row.marks.push({ at, seq: event.seq, kind: 'signal' });
     row.bars.push({ from: at, to: null, kind: 'wait', seq: event.seq, ask: data.key });
     row.open = true;
@@ -472,10 +560,16 @@ const TAKERS = {
     return row;
   },
   RunPublished(it, event, data, at, number) {
-    if (number === 0 && data.payload && typeof data.payload === 'object' && !('[large]' in data.payload)) Object.assign(it.published, data.payload);
+    if (number === 0 && data.payload && typeof data.payload === 'object' && !('[large]' in data.payload))
+      Object.assign(it.published, data.payload);
     return null;
   },
-  ...Object.fromEntries(Object.entries(ENDS).map(([type, status]) => [type, (it, event, data, at, number) => endRun(it, event, data, at, number, status)])),
+  ...Object.fromEntries(
+    Object.entries(ENDS).map(([type, status]) => [
+      type,
+      (it, event, data, at, number) => endRun(it, event, data, at, number, status),
+    ]),
+  ),
 };
 
 /** A promise comes as a signal that is named by the number of its run and its call. */
@@ -498,7 +592,11 @@ function moment(it, event, at, kind, label, note, number = 0) {
 }
 
 function endBars(row, at, kind) {
-  for (const bar of row.bars) if (bar.to === null) { bar.to = at; bar.kind = kind; }
+  for (const bar of row.bars)
+    if (bar.to === null) {
+      bar.to = at;
+      bar.kind = kind;
+    }
 }
 
 function endRun(it, event, data, at, number, status) {
