@@ -23,10 +23,10 @@ from zoneinfo import ZoneInfo
 import outlive
 from bench.database import fresh, postgres
 from outlive._features.schedules.deciding import first_look
-from outlive._kernel.define.schedule import target_of
+from outlive._features.schedules.in_code import target_of
+from outlive._features.schedules.schedule import ScheduleState, StoredSchedule, schedule_data
 from outlive._kernel.model import RunFilter, RunStatus
 from outlive._kernel.model.instant import microseconds_of
-from outlive._kernel.model.schedule import ScheduleState, StoredSchedule, schedule_data
 from outlive._kernel.runtime.clock import SystemClock
 from outlive._kernel.store.contract import Store
 from outlive._kernel.store.schedules import ScheduleChange

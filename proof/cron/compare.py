@@ -10,8 +10,8 @@ from itertools import takewhile
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
+from outlive._features.schedules.ticks import checked_cron, matches
 from outlive._kernel.model.instant import instant_of, microseconds_of
-from outlive._kernel.model.ticks import checked_cron, matches
 from proof.cron.oracle import Expression, Wall, ticks, wall_minutes
 
 HOUR = timedelta(hours=1)

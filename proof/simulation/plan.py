@@ -12,7 +12,7 @@ from typing import get_args
 
 import msgspec
 
-from outlive._kernel.model.schedule import Overlap
+from outlive._features.schedules.schedule import Overlap
 from proof.simulation.machines.legs import MACHINES, write_machines
 from proof.simulation.program import Case, Pausing, write_cases
 from proof.simulation.queues import KEYS, QUEUES

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 
-from outlive._kernel.define.schedule import every
+from outlive._features.schedules.in_code import every
 from outlive._kernel.model import Run, RunStatus
 from outlive.testing.clock import EPOCH
 from proof.simulation.plan import Scheduled

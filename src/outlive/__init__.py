@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     from outlive._features.approvals.in_workflow import wait_for_approval
     from outlive._features.machines.machine import Machine
     from outlive._features.promises.in_workflow import promise
+    from outlive._features.schedules.in_code import cron, every, tick
     from outlive._features.tasks.remote_step import remote_step
     from outlive._kernel.define.asks import asks
     from outlive._kernel.define.decide import continue_as_new, emit, patched, publish, set_tags
@@ -83,7 +84,6 @@ if TYPE_CHECKING:
     from outlive._kernel.define.resources import resource, use
     from outlive._kernel.define.run_step import run_step
     from outlive._kernel.define.saga import saga
-    from outlive._kernel.define.schedule import cron, every, tick
     from outlive._kernel.define.step import step
     from outlive._kernel.define.talking import ask, cancel, get, signal
     from outlive._kernel.define.workflow import workflow
@@ -166,12 +166,12 @@ _HOMES = {
     "cancel": "outlive._kernel.define.talking",
     "connect": "outlive.remote",
     "continue_as_new": "outlive._kernel.define.decide",
-    "cron": "outlive._kernel.define.schedule",
+    "cron": "outlive._features.schedules.in_code",
     "current_engine": "outlive.engine.current",
     "current_run": "outlive._kernel.define.in_run",
     "current_step": "outlive._kernel.define.in_step",
     "emit": "outlive._kernel.define.decide",
-    "every": "outlive._kernel.define.schedule",
+    "every": "outlive._features.schedules.in_code",
     "get": "outlive._kernel.define.talking",
     "get_logger": "outlive._kernel.define.logger",
     "map": "outlive._kernel.define.map",
@@ -189,7 +189,7 @@ _HOMES = {
     "sleep_until": "outlive._kernel.define.in_run",
     "start": "outlive._kernel.define.in_run",
     "step": "outlive._kernel.define.step",
-    "tick": "outlive._kernel.define.schedule",
+    "tick": "outlive._features.schedules.in_code",
     "use": "outlive._kernel.define.resources",
     "uuid4": "outlive._kernel.define.in_run",
     "wait_condition": "outlive._kernel.define.in_run",

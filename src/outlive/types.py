@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from outlive._features.flows.verbs import StoredFlow
     from outlive._features.namespaces.quotas import Quota, Usage
     from outlive._features.retention.values import Purge
+    from outlive._features.schedules.schedule import ScheduleSpec
     from outlive._features.schedules.values import Schedule, ScheduledRun
     from outlive._features.security.audit_values import AuditCheck, AuditEntry
     from outlive._features.security.key_values import ApiKey, NewKey
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
     from outlive._kernel.model.approval import Approval, ApprovalNotice
     from outlive._kernel.model.published import REMOVED
     from outlive._kernel.model.queue import QueueLimits, RateTier
-    from outlive._kernel.model.schedule import ScheduleSpec
     from outlive._kernel.model.trigger import RefusedStart, Sent, StartedRun, TriggerInfo
     from outlive._kernel.model.under_way import StepUnderWay
     from outlive._kernel.model.why import Why
@@ -182,7 +182,7 @@ _HOMES = {
     "RunOutcome": "outlive._kernel.values.outcome",
     "SagaBlock": "outlive._kernel.define.saga",
     "Schedule": "outlive._features.schedules.values",
-    "ScheduleSpec": "outlive._kernel.model.schedule",
+    "ScheduleSpec": "outlive._features.schedules.schedule",
     "ScheduledRun": "outlive._features.schedules.values",
     "Sent": "outlive._kernel.model.trigger",
     "Sink": "outlive._features.events.values",

@@ -11,6 +11,7 @@ import pytest
 import outlive
 from outlive import flow
 from outlive._features.flows.outside import settings
+from outlive._features.schedules.in_code import declared_in
 from outlive._kernel.define.registry import REGISTRY
 from outlive._kernel.model.trigger import Sent
 from outlive.flow import FlowError
@@ -217,10 +218,10 @@ async def test_a_stored_flow_whose_schedule_cannot_work_is_not_published(monkeyp
         with pytest.raises(FlowError, match="gives the flow no order"):
             await engine.flows.apply(STORED.replace("    input: { order: hourly }\n", "    input: {}\n"))
         await engine.flows.apply(needy)
-    assert [] == [each.name for _, each in REGISTRY.schedules() if each.name == flow.parse(needy).name]
+    assert [] == [each.name for _, each in declared_in(REGISTRY) if each.name == flow.parse(needy).name]
     monkeypatch.setenv("TRIGGERED_NEEDED", "north")
     name = flow.parse(needy).name
-    assert [name] == [each.name for _, each in REGISTRY.schedules() if each.name == name]
+    assert [name] == [each.name for _, each in declared_in(REGISTRY) if each.name == name]
 
 
 WAITS = """

@@ -57,8 +57,8 @@ ALSO: dict[str, set[str]] = {
     "events": {"flows"},
     # What documents name: approvals, batches of a flow, schedules; and a flow is deleted with its runs.
     "flows": {"approvals", "batches", "retention", "schedules"},
-    # The outcomes of the items of a chunk are counted in its journal.
-    "fsck": {"batches"},
+    # The outcomes of the items of a chunk are counted in its journal; a schedule has a checksum of its own.
+    "fsck": {"batches", "schedules"},
     # A tree is checked before it is written, takes its documents along, and is noted in the log.
     "moving": {"flows", "fsck", "security"},
     # Rows of batches are blobs that are in use; an archive is a file of trees.

@@ -8,6 +8,7 @@ from datetime import date, datetime
 from typing import Any
 
 import outlive
+from outlive._features.schedules.in_code import OPTION
 from outlive._kernel.define.registry import Registry
 from outlive.testing import TestEngine
 from tests.engine.support import stage
@@ -60,7 +61,7 @@ def registry_with(workflow: outlive.types.Workflow[..., Any], *schedules: outliv
     """A registry whose code has this workflow with these schedules, and nothing else."""
     registry = Registry()
     registry.add_workflow(workflow.spec)
-    registry.add_schedules(workflow.spec, list(schedules))
+    registry.declare(OPTION, workflow.spec, schedules)
     return registry
 
 

@@ -7,9 +7,9 @@ from msgspec.structs import replace
 
 import outlive
 from outlive._features.schedules.deciding import LATE, Decision, decide
+from outlive._features.schedules.schedule import Overlap, ScheduleState, StoredSchedule, Target, run_id_of
+from outlive._features.schedules.ticks import SECOND
 from outlive._kernel.model import Run, RunStatus
-from outlive._kernel.model.schedule import Overlap, ScheduleState, StoredSchedule, Target, run_id_of
-from outlive._kernel.model.ticks import SECOND
 
 HOUR = 3_600 * SECOND
 NOW = 500_000 * HOUR

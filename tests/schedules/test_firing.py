@@ -11,9 +11,9 @@ from msgspec.structs import replace
 import outlive
 from outlive._features.fsck.checker import check_store
 from outlive._features.fsck.problem import Kind
+from outlive._features.schedules.schedule import Overlap
 from outlive._features.schedules.service import Scheduler
 from outlive._kernel.model.pause import MOVER
-from outlive._kernel.model.schedule import Overlap
 from outlive._kernel.store.contract import Outcome, Store
 from outlive._kernel.store.schedules import ScheduleChange
 from outlive.errors import StoreUnavailableError

@@ -6,8 +6,8 @@ import pytest
 from msgspec.structs import replace
 
 import outlive
+from outlive._features.schedules.ticks import Ticks, jitter_of
 from outlive._kernel.model.instant import instant_of, microseconds_of
-from outlive._kernel.model.ticks import Ticks, jitter_of
 from outlive.errors import InvalidArgumentError
 
 YEAR = timedelta(days=366)

@@ -7,6 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 import outlive
+from outlive._features.schedules.in_code import OPTION, declared_in
 from outlive.errors import ArgumentTypeError, InvalidArgumentError
 from outlive.errors.run import ScheduleNotFoundError, ScheduleOverlapError
 from outlive.testing import TestEngine
@@ -234,9 +235,9 @@ async def test_the_newest_version_in_the_code_counts() -> None:
     for version, hours in ((2, 7), (1, 1)):
         spec = replace(tick_plain.spec, version=version)
         registry.add_workflow(spec)
-        registry.add_schedules(spec, [outlive.every(hours=hours, name="digest")])
+        registry.declare(OPTION, spec, [outlive.every(hours=hours, name="digest")])
 
-    assert [(2, timedelta(hours=7))] == [(spec.version, each.every) for spec, each in registry.schedules()]
+    assert [(2, timedelta(hours=7))] == [(spec.version, each.every) for spec, each in declared_in(registry)]
 
 
 async def no_day(day: date) -> None:
@@ -290,7 +291,7 @@ async def test_two_workflows_cannot_have_a_schedule_of_one_name(world: World) ->
     """One of them would never fire; the engine says so when it starts."""
     both = registry_with(tick_plain, HOURLY)
     both.add_workflow(tick_slow.spec)
-    both.add_schedules(tick_slow.spec, [HOURLY])
+    both.declare(OPTION, tick_slow.spec, [HOURLY])
     with pytest.raises(InvalidArgumentError, match="has one called digest too; give this one another name="):
         async with world.engine(schedules=True, _registry=both):
             """It does not start."""

@@ -25,6 +25,7 @@ from outlive._features.bulk.workflow import BulkVerb
 from outlive._features.flows.values import Flow, FlowRevision
 from outlive._features.flows.verbs import StoredFlow
 from outlive._features.retention.values import Purge
+from outlive._features.schedules.schedule import ScheduleSpec
 from outlive._features.schedules.values import Schedule
 from outlive._features.schedules.verbs import BackfillOverlap, TriggerOverlap
 from outlive._kernel.client.asks import AskOptions
@@ -38,7 +39,6 @@ from outlive._kernel.define.workflow import Startable, Workflow
 from outlive._kernel.model import given
 from outlive._kernel.model.queue import Queue
 from outlive._kernel.model.retention import KEEP_SECONDS_MIN
-from outlive._kernel.model.schedule import ScheduleSpec
 from outlive._kernel.model.under_way import StepUnderWay
 from outlive._kernel.values.count import Count
 from outlive._kernel.values.event import Event

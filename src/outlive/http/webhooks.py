@@ -17,7 +17,7 @@ import msgspec
 from outlive._features.events.matching import UNFIT, Match, Webhook, arguments_by
 from outlive._features.events.signing import keys_in
 from outlive._features.flows.document.garbage_collection import collection_paused
-from outlive._kernel.model.schedule import tick_text
+from outlive._kernel.model.instant import instant_text
 from outlive._kernel.model.trigger import RefusedStart, SecretName, Sent, SentEvent
 from outlive.engine import Engine
 from outlive.errors import CommitUnknownError, EngineClosedError, OutliveError, StoreUnavailableError
@@ -123,7 +123,7 @@ class Webhooks:
         data = read(body)
         now = self._engine.events._now()
         # The path is part of the type: one id at two paths is two deliveries.
-        event = SentEvent(type=f"webhook {request.path}", id=delivery, source=SOURCE, data=data, time=tick_text(now))
+        event = SentEvent(type=f"webhook {request.path}", id=delivery, source=SOURCE, data=data, time=instant_text(now))
         scope = {"event": _scope_of(event, request)}
         matches: list[Match] = []
         refused: list[RefusedStart] = []

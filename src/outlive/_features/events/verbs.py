@@ -21,7 +21,7 @@ from outlive._kernel.client.placing import Wanted
 from outlive._kernel.journal.described import Described
 from outlive._kernel.journal.plain import plain_json
 from outlive._kernel.model import given
-from outlive._kernel.model.schedule import tick_text
+from outlive._kernel.model.instant import instant_text
 from outlive._kernel.model.trigger import (
     EVENT,
     EVENT_HOPS,
@@ -221,7 +221,7 @@ class Events:
             id=self._new_id() if id is None else given.text(WHERE, "id", id, like="evt_123"),
             source=given.text(WHERE, "source", source, like="shop", least=0),
             data=plain_json(WHERE, data),
-            time=tick_text(self._access.store.now()),
+            time=instant_text(self._access.store.now()),
         )
 
     async def _triggers(self) -> Known:

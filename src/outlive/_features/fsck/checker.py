@@ -12,11 +12,11 @@ import msgspec
 from outlive._features.fsck.problem import REPAIRABLE, Kind, Problem
 from outlive._features.fsck.reading import Reading, checksum_of
 from outlive._features.fsck.tree_problems import differences, judge, root_id_of, root_row
+from outlive._features.schedules.schedule import schedule_in
 from outlive._kernel.journal.checkpoint import open_checkpoint
 from outlive._kernel.journal.codec import Row, nonce_in
 from outlive._kernel.journal.stream import open_lines
 from outlive._kernel.model import RunStatus, WaitKind
-from outlive._kernel.model.schedule import schedule_in
 from outlive._kernel.store.contract import Store, WorkerInfo
 from outlive._kernel.store.examine import HANDLE_MIN, Repair, RunRow, TreeRows
 from outlive.errors import StoreUnavailableError, UnreadableError

@@ -19,6 +19,7 @@ from outlive._features.machines.picture import svg
 from outlive._features.machines.split import Branch, SplitState
 from outlive._features.machines.stream import StreamState
 from outlive._features.machines.wire import MachineResult, MachineSignature, ResultCodec, StateResult, result_type
+from outlive._kernel.define.declaration import Declaration
 from outlive._kernel.define.live_resources import plain_resources
 from outlive._kernel.define.registry import where as defined_at
 from outlive._kernel.define.resources import Resource, Resources
@@ -31,7 +32,6 @@ from outlive._kernel.model.guard import Cost, guard_of
 from outlive._kernel.model.limit import RateLimit
 from outlive._kernel.model.policy import check_retry
 from outlive._kernel.model.queue import Queue, check_queue
-from outlive._kernel.model.schedule import ScheduleSpec
 from outlive._kernel.replay.ask import current_execution
 from outlive._kernel.replay.command import StepKind, WorkflowSpec
 from outlive.errors import ConfigurationError, DefinitionError, InvalidArgumentError
@@ -118,7 +118,7 @@ class Machine(Workflow[[D], MachineResult[S, D]], Generic[S, D]):
         resumable: bool = True,
         strict_arguments: bool = False,
         retry: Retry | None = None,
-        schedule: ScheduleSpec | Sequence[ScheduleSpec] | None = None,
+        schedule: Declaration | Sequence[Declaration] | None = None,
         on_event: str | Sequence[str] | None = None,
         queue: Queue | str | None = None,
     ) -> None:

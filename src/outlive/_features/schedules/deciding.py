@@ -12,8 +12,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from outlive._kernel.model import Run, RunStatus
-from outlive._kernel.model.schedule import (
+from outlive._features.schedules.schedule import (
     BUFFER_MAX,
     LAST_MAX,
     OPEN_MAX,
@@ -23,7 +22,8 @@ from outlive._kernel.model.schedule import (
     StoredSchedule,
     run_id_of,
 )
-from outlive._kernel.model.ticks import SECOND, Ticks, jitter_of, last_ticks
+from outlive._features.schedules.ticks import SECOND, Ticks, jitter_of, last_ticks
+from outlive._kernel.model import Run, RunStatus
 
 LATE = 60 * SECOND
 """How late a tick may be started if missed ones are not caught up."""

@@ -13,11 +13,9 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from outlive._features.schedules.deciding import first_look
+from outlive._features.schedules.in_code import declared_in, target_of
 from outlive._features.schedules.rows import TRIES_MAX, NewSchedule, change_to
-from outlive._kernel.define.registry import Registry
-from outlive._kernel.define.schedule import target_of
-from outlive._kernel.model.pause import Pause
-from outlive._kernel.model.schedule import (
+from outlive._features.schedules.schedule import (
     Declared,
     ScheduleSpec,
     ScheduleState,
@@ -27,6 +25,8 @@ from outlive._kernel.model.schedule import (
     schedule_in,
     schedule_names,
 )
+from outlive._kernel.define.registry import Registry
+from outlive._kernel.model.pause import Pause
 from outlive._kernel.store.contract import Outcome, Store
 from outlive._kernel.store.schedules import ScheduleChange, ScheduleRow
 from outlive.errors import OutliveError
@@ -48,7 +48,7 @@ class Wanted(NamedTuple):
 async def declare(registry: Registry, store: Store, *, began_at: int, nonce: Callable[[], int]) -> None:
     """Let the store know the schedules that the code declares."""
     wanted: dict[str, Wanted] = {}
-    for spec, schedule in registry.schedules():
+    for spec, schedule in declared_in(registry):
         target = target_of(f"workflow {spec.name}", spec, schedule)
         # The versions of a flow have no order: the process that began later wins.
         version = target.version if registry.has_order(spec.name) else 0

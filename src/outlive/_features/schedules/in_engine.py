@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from outlive._features.schedules.declaring import declare
+from outlive._features.schedules.in_code import OPTION, declared_in
 from outlive._features.schedules.service import Scheduler
 from outlive._kernel.client.client import Client
 from outlive._kernel.in_engine import InEngine, InWorker
@@ -17,14 +18,14 @@ class SchedulesInWorker(InWorker):
     async def declare(self) -> None:
         """Let the store know the schedules that the code declares."""
         store, environment, options, *_ = self.parts
-        if options.schedules and environment.registry.has_schedules():
+        if options.schedules and environment.registry.declares(OPTION):
             await declare(environment.registry, store, began_at=store.now(), nonce=environment.clock.nonce)
 
     def services(self, client: Client) -> Iterable[Service]:
         """The scheduler, unless the worker leaves schedules to others."""
         environment = self.parts.environment
         if self.parts.options.schedules:
-            has_own = bool(environment.registry.schedules())
+            has_own = bool(declared_in(environment.registry))
             yield Scheduler(client, clock=environment.clock, counters=environment.counters, looks_at_once=has_own)
 
 

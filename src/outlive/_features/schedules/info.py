@@ -8,13 +8,13 @@ from typing import Any
 from msgspec.structs import replace
 
 from outlive._features.schedules.deciding import observe
+from outlive._features.schedules.schedule import ScheduleState, StoredSchedule
+from outlive._features.schedules.ticks import SECOND, Ticks, jitter_of
 from outlive._features.schedules.values import Schedule, ScheduledRun
 from outlive._kernel.client.why import instant
 from outlive._kernel.model import Run, RunStatus, definition_key
 from outlive._kernel.model.instant import instant_of
 from outlive._kernel.model.run import definition_shown
-from outlive._kernel.model.schedule import ScheduleState, StoredSchedule
-from outlive._kernel.model.ticks import SECOND, Ticks, jitter_of
 from outlive.errors.advice import Advice
 
 NEXT_FIRES = 5

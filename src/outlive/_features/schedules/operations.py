@@ -7,9 +7,9 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
+from outlive._features.schedules.in_code import cron, every
+from outlive._features.schedules.schedule import Overlap, ScheduleSpec
 from outlive._features.schedules.values import Schedule
-from outlive._kernel.define.schedule import cron, every
-from outlive._kernel.model.schedule import Overlap, ScheduleSpec
 from outlive.errors import InvalidArgumentError
 from outlive.errors.program import UnknownWorkflowError
 from outlive.errors.run import ScheduleNotFoundError, ScheduleOverlapError, ScheduleTrippedError

@@ -8,12 +8,12 @@ from typing import Any
 
 import msgspec
 
+from outlive._features.schedules.schedule import ScheduleSpec
 from outlive._features.schedules.values import Schedule
 from outlive._features.schedules.verbs import BackfillOverlap, TriggerOverlap
 from outlive._kernel.client.handle import RunHandle
 from outlive._kernel.define.workflow import Workflow
 from outlive._kernel.model import given
-from outlive._kernel.model.schedule import ScheduleSpec
 from outlive.remote.connection import Connection
 from outlive.remote.run import NewRun
 from outlive.remote.values import attributed

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple, TypeVar
 
+from outlive._features.schedules.schedule import StoredSchedule, schedule_data, schedule_in
 from outlive._kernel.model import Run
-from outlive._kernel.model.schedule import StoredSchedule, schedule_data, schedule_in
 from outlive._kernel.store.contract import Change, Outcome, Store
 from outlive._kernel.store.schedules import ScheduleChange, ScheduleRow
 from outlive.errors import OutliveError

@@ -11,11 +11,11 @@ from msgspec.structs import replace
 
 from outlive._features.schedules.deciding import Decision, decide
 from outlive._features.schedules.rows import SCHEDULER, NewSchedule, change_to, open_runs
+from outlive._features.schedules.schedule import StoredSchedule, run_id_of, schedule_in
 from outlive._features.schedules.starting import start_of, terminate
+from outlive._features.schedules.ticks import jitter_of
 from outlive._kernel.client.client import Client
 from outlive._kernel.model.pause import moved_away
-from outlive._kernel.model.schedule import StoredSchedule, run_id_of, schedule_in
-from outlive._kernel.model.ticks import jitter_of
 from outlive._kernel.runtime.clock import MICROSECONDS, Clock
 from outlive._kernel.store.contract import Outcome
 from outlive._kernel.store.schedules import ScheduleChange, ScheduleRow

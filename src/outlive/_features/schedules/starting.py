@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from outlive._features.schedules.in_code import arguments_of
+from outlive._features.schedules.schedule import TAG, TICK, StoredSchedule
 from outlive._kernel.client.access import Access
 from outlive._kernel.client.birth import birth, timeout_from
 from outlive._kernel.client.closing import closing_change, trace_ends
 from outlive._kernel.client.starting import read_tree
-from outlive._kernel.define.schedule import arguments_of
 from outlive._kernel.journal.event import RunCreated
 from outlive._kernel.journal.packing import Packer, tree_mark
 from outlive._kernel.model import RunStatus
-from outlive._kernel.model.schedule import TAG, TICK, StoredSchedule, tick_text
+from outlive._kernel.model.instant import instant_text
 from outlive._kernel.store.contract import Change, Outcome
 
 TERMINATE_TRIES_MAX = 100
@@ -32,7 +33,7 @@ def start_of(
         nonce=nonce,
         **timeout_from(at, seconds),
         tags={**schedule.tags, TAG: name},
-        headers={TAG: name, TICK: tick_text(tick)},
+        headers={TAG: name, TICK: instant_text(tick)},
         queue=target.queue,
         queue_key=schedule.key,
         lead=target.lead,

@@ -6,8 +6,8 @@ from datetime import datetime
 
 import msgspec
 
+from outlive._features.schedules.schedule import ScheduleSpec
 from outlive._kernel.model.run import definition_shown
-from outlive._kernel.model.schedule import ScheduleSpec
 from outlive.errors.advice import Advice
 
 

@@ -12,21 +12,10 @@ from msgspec.structs import replace
 
 from outlive._features.schedules.deciding import first_look, observe
 from outlive._features.schedules.declaring import renewed
+from outlive._features.schedules.in_code import filled, lead_in, target_of
 from outlive._features.schedules.info import damaged_info, info_of
 from outlive._features.schedules.rows import SCHEDULER, NewSchedule, change_schedule, change_to, decoded, find_row
-from outlive._features.schedules.starting import start_of, terminate
-from outlive._features.schedules.values import Schedule
-from outlive._kernel.client.client import Client
-from outlive._kernel.client.handle import RunHandle, StoredRun
-from outlive._kernel.define.schedule import filled, lead_in, target_of
-from outlive._kernel.define.workflow import Workflow
-from outlive._kernel.journal.described import find_argument_mismatch
-from outlive._kernel.model import Run, given
-from outlive._kernel.model.giver import overrides_shown, say
-from outlive._kernel.model.instant import microseconds_of
-from outlive._kernel.model.pause import Pause
-from outlive._kernel.model.queue import QueueLimits, queue_cell, queue_in
-from outlive._kernel.model.schedule import (
+from outlive._features.schedules.schedule import (
     BUFFER_MAX,
     Overlap,
     ScheduleRun,
@@ -37,7 +26,18 @@ from outlive._kernel.model.schedule import (
     run_id_of,
     schedule_in,
 )
-from outlive._kernel.model.ticks import Ticks
+from outlive._features.schedules.starting import start_of, terminate
+from outlive._features.schedules.ticks import Ticks
+from outlive._features.schedules.values import Schedule
+from outlive._kernel.client.client import Client
+from outlive._kernel.client.handle import RunHandle, StoredRun
+from outlive._kernel.define.workflow import Workflow
+from outlive._kernel.journal.described import find_argument_mismatch
+from outlive._kernel.model import Run, given
+from outlive._kernel.model.giver import overrides_shown, say
+from outlive._kernel.model.instant import microseconds_of
+from outlive._kernel.model.pause import Pause
+from outlive._kernel.model.queue import QueueLimits, queue_cell, queue_in
 from outlive._kernel.store.contract import PAGE_SIZE_MAX, Outcome
 from outlive._kernel.store.schedules import ScheduleChange, ScheduleRow
 from outlive.errors import ArgumentTypeError, InvalidArgumentError

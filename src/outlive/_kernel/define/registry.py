@@ -8,13 +8,13 @@ twice, a script that is also imported).
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from outlive._kernel.define.declaration import Declaration
 from outlive._kernel.define.own import RESERVED, family_of, own_families
 from outlive._kernel.model import given
-from outlive._kernel.model.schedule import ScheduleSpec
 from outlive._kernel.model.trigger import TriggerSet
 from outlive._kernel.replay.command import StepSpec, WorkflowSpec
 from outlive.errors import DefinitionError, InvalidArgumentError
@@ -30,7 +30,8 @@ class Registry:
     def __init__(self) -> None:
         self._workflows: dict[tuple[str, int], WorkflowSpec] = {}
         self._steps: dict[str, StepSpec] = {}
-        self._schedules: dict[tuple[str, int], list[ScheduleSpec]] = {}
+        self._declared: dict[tuple[str, str, int], Sequence[Declaration]] = {}
+        """By the option of the decorator, and the name and version of the workflow."""
         self._current: dict[str, int] = {}
         """The version of a flow that is meant by its name: its versions are hashes, and have no order."""
         self._triggers: dict[tuple[str, int], TriggerSet] = {}
@@ -47,7 +48,7 @@ class Registry:
         """A registry with these definitions, also definitions that are added later; and with flows of the library of
         one store, which no other engine of this process sees."""
         own = Registry()
-        own._workflows, own._steps, own._schedules = self._workflows, self._steps, self._schedules
+        own._workflows, own._steps, own._declared = self._workflows, self._steps, self._declared
         own._triggers = self._triggers
         own._current, own._flows, own._published = self._current, dict(self._flows), dict(self._published)
         return own
@@ -83,7 +84,7 @@ class Registry:
 
     def _defined(self) -> list[dict[Any, Any]]:
         """The tables that the decorators fill."""
-        return [self._workflows, self._steps, self._schedules, self._current, self._triggers]
+        return [self._workflows, self._steps, self._declared, self._current, self._triggers]
 
     def set_flows(self, flows: Iterable[WorkflowSpec], published: Mapping[str, int]) -> None:
         """The flows of the library as they are now, and which version of each is published."""
@@ -115,31 +116,34 @@ class Registry:
         self._steps[spec.name] = spec
         self._definitions = None
 
-    def add_schedules(self, spec: WorkflowSpec, schedules: list[ScheduleSpec]) -> None:
-        """Let a workflow start by itself; each schedule has a name."""
-        self._schedules[spec.name, spec.version] = schedules
+    def declare(self, option: str, spec: WorkflowSpec, declared: Sequence[Declaration]) -> None:
+        """Keep what the decorator of a workflow was given; each declaration has a name."""
+        self._declared[option, spec.name, spec.version] = declared
 
-    def schedules(self) -> list[tuple[WorkflowSpec, ScheduleSpec]]:
-        """The schedules that the code declares, each with what it starts: of one name the newest version only.
+    def declared(self, option: str) -> list[tuple[WorkflowSpec, Declaration]]:
+        """The declarations of the code by an option, each with the workflow that declares it: of one name the
+        newest version only.
 
         Raises:
-            InvalidArgumentError: two workflows have a schedule of the same name.
+            InvalidArgumentError: two workflows have a declaration of the same name.
         """
-        found: dict[str, tuple[WorkflowSpec, ScheduleSpec]] = {}
+        found: dict[str, tuple[WorkflowSpec, Declaration]] = {}
         current = {(spec.name, spec.version) for spec in self.newest() if not self.has_order(spec.name)}
-        for key, schedules in sorted(self._schedules.items(), key=lambda item: item[0][1]):
-            if key in self._workflows and (key in current or self.has_order(key[0])):
-                for each in schedules:
-                    other, _ = found.get(each.name, (self._workflows[key], each))
-                    if other.name != key[0]:
-                        wanted = f"workflow {other.name} has one called {each.name} too; give this one another name="
-                        raise InvalidArgumentError(f"workflow {key[0]}", "schedule", each.name, wanted)
-                    found[each.name] = self._workflows[key], each
+        for (own, name, version), several in sorted(self._declared.items(), key=lambda item: item[0][2]):
+            spec = self._workflows.get((name, version))
+            if own != option or spec is None or not (self.has_order(spec.name) or (spec.name, spec.version) in current):
+                continue
+            for each in several:
+                other, _ = found.get(each.name, (spec, each))
+                if other.name != spec.name:
+                    wanted = f"workflow {other.name} has one called {each.name} too; give this one another name="
+                    raise InvalidArgumentError(f"workflow {spec.name}", option, each.name, wanted)
+                found[each.name] = spec, each
         return list(found.values())
 
-    def has_schedules(self) -> bool:
-        """Whether the code declares schedules, or has flows that may have declared some before."""
-        return bool(self._schedules or self._current)
+    def declares(self, option: str) -> bool:
+        """Whether the code declares something by an option, or has flows that may have declared some before."""
+        return bool(self._current) or any(own == option for own, *_ in self._declared)
 
     def add_triggers(self, spec: WorkflowSpec, triggers: TriggerSet) -> None:
         """Let events and webhooks start a workflow."""

@@ -9,23 +9,22 @@ from types import CoroutineType
 from typing import Any, Generic, ParamSpec, TypeAlias, TypedDict, TypeVar, TypeVarTuple, Unpack, cast, overload
 
 import msgspec
-from msgspec.structs import replace
 
+from outlive._kernel.define.declaration import Declaration, declarations
 from outlive._kernel.define.registry import REGISTRY, check_function
 from outlive._kernel.define.resources import refuse_uses
-from outlive._kernel.define.schedule import target_of
 from outlive._kernel.journal.arguments import Signature
 from outlive._kernel.journal.form import FormType, form_type
 from outlive._kernel.journal.value import ValueCodec, codec_for_message
 from outlive._kernel.model import Retry, given
 from outlive._kernel.model.policy import check_retry
 from outlive._kernel.model.queue import Queue, check_queue
-from outlive._kernel.model.schedule import ScheduleSpec
 from outlive._kernel.model.trigger import EventTrigger, TriggerSet, is_pattern
 from outlive._kernel.replay.ask import child_result, current_execution, start_child
 from outlive._kernel.replay.command import WorkflowSpec
 from outlive.errors import ArgumentTypeError, InvalidArgumentError
 
+SCHEDULES = "give what outlive.cron or outlive.every makes, for example schedule=outlive.every(minutes=15)"
 P = ParamSpec("P")
 R = TypeVar("R")
 Ts = TypeVarTuple("Ts")
@@ -44,11 +43,12 @@ class Workflow(Generic[P, R]):
     def _register(self, forms: Mapping[str, Any], schedule: object = None, on_event: object = None) -> None:
         """Let this process know it by its name, with the types of its signals and of the forms of its approvals, and
         when it starts by itself."""
-        schedules = _schedules(f"workflow {self.spec.name}", self.spec, schedule)
-        triggers = _triggers(f"workflow {self.spec.name}", self.spec, on_event)
+        where = f"workflow {self.spec.name}"
+        schedules = declarations(where, self.spec, "schedule", schedule, wanted=SCHEDULES)
+        triggers = _triggers(where, self.spec, on_event)
         REGISTRY.add_workflow(self.spec)
         if schedules:
-            REGISTRY.add_schedules(self.spec, schedules)
+            REGISTRY.declare("schedule", self.spec, schedules)
         if triggers:
             REGISTRY.add_triggers(self.spec, triggers)
         SIGNALS[self.spec.name, self.spec.version] = self.signals
@@ -161,7 +161,7 @@ class WorkflowOptions(TypedDict, total=False):
     resumable: bool
     strict_arguments: bool
     retry: Retry | None
-    schedule: ScheduleSpec | Sequence[ScheduleSpec] | None
+    schedule: Declaration | Sequence[Declaration] | None
     on_event: str | Sequence[str] | None
     queue: Queue | str | None
 
@@ -187,7 +187,7 @@ def workflow(
     resumable: bool = True,
     strict_arguments: bool = False,
     retry: Retry | None = None,
-    schedule: ScheduleSpec | Sequence[ScheduleSpec] | None = None,
+    schedule: Declaration | Sequence[Declaration] | None = None,
     on_event: str | Sequence[str] | None = None,
     queue: Queue | str | None = None,
 ) -> Any:
@@ -236,20 +236,6 @@ def workflow(
         return defined
 
     return define if fn is None else define(fn)
-
-
-def _schedules(where: str, spec: WorkflowSpec, given_: object) -> list[ScheduleSpec]:
-    """The schedules of a workflow, each with its name, checked against what the workflow takes."""
-    found = [] if given_ is None else [given_] if isinstance(given_, ScheduleSpec) else given_
-    wanted = "give what outlive.cron or outlive.every makes, for example schedule=outlive.every(minutes=15)"
-    if not isinstance(found, Sequence) or not all(isinstance(each, ScheduleSpec) for each in found):
-        raise ArgumentTypeError(where, "schedule", given_, wanted)
-    named = [replace(each, name=each.name or spec.name) for each in found]
-    if len({each.name for each in named}) < len(named):
-        raise InvalidArgumentError(where, "schedule", given_, "give each of them a name of its own, with name=")
-    for each in named:
-        target_of(where, spec, each)
-    return named
 
 
 def _triggers(where: str, spec: WorkflowSpec, given_: object) -> TriggerSet:

@@ -16,6 +16,12 @@ def instant_of(at: int) -> datetime:
     return _EPOCH + timedelta(microseconds=min(max(at, _FIRST_AT), _LAST_AT))
 
 
+def instant_text(at: int) -> str:
+    """An instant in ids, headers and arguments, for example `2026-12-24T06:00:00Z`."""
+    instant = instant_of(at)
+    return instant.strftime("%Y-%m-%dT%H:%M:%S") + (f".{instant.microsecond:06d}" if instant.microsecond else "") + "Z"
+
+
 def microseconds_of(instant: datetime) -> int:
     """The instant of an aware datetime."""
     return (instant - _EPOCH) // timedelta(microseconds=1)

@@ -23,10 +23,10 @@ from outlive._features.flows.document.inputs import (
 from outlive._features.flows.document.model import Case, Document, RetryPolicy, Trigger, Variable, hmac_of, seconds_of
 from outlive._features.flows.document.problems import PROBLEMS_LOOKED_FOR, Path, Problem, did_you_mean, dotted
 from outlive._features.flows.document.references import compile_value
+from outlive._features.schedules.schedule import CATCH_UP_MAX
+from outlive._features.schedules.ticks import checked_cron, zone_of
 from outlive._kernel.model.given import SECONDS_MAX
 from outlive._kernel.model.queue import check_queue
-from outlive._kernel.model.schedule import CATCH_UP_MAX
-from outlive._kernel.model.ticks import checked_cron, zone_of
 from outlive._kernel.model.trigger import is_pattern
 from outlive.errors import InvalidArgumentError
 

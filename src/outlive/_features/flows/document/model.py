@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 import msgspec
 from msgspec import UNSET, Meta, UnsetType, field
 
-from outlive._kernel.model.schedule import Overlap
+from outlive._features.schedules.schedule import Overlap
 from outlive._kernel.model.span import SPAN, seconds_in
 from outlive._kernel.model.trigger import Layout
 

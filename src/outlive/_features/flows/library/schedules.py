@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from outlive._features.flows.library.records import FlowEntry
 from outlive._features.schedules.declaring import Wanted, declare_all
-from outlive._kernel.define.schedule import target_of
-from outlive._kernel.model.schedule import Declared, print_of
+from outlive._features.schedules.in_code import target_of
+from outlive._features.schedules.schedule import Declared, print_of
 from outlive._kernel.store.contract import Store
 from outlive.errors import InvalidArgumentError
 from outlive.telemetry import log

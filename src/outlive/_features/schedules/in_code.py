@@ -11,15 +11,20 @@ from zoneinfo import ZoneInfoNotFoundError, available_timezones
 import msgspec
 from msgspec.structs import replace
 
+from outlive._features.schedules.schedule import CATCH_UP_MAX, TAG, Overlap, ScheduleSpec, Target
+from outlive._features.schedules.ticks import SECOND, Ticks, checked_cron, span_of, zone_of
+from outlive._kernel.define.declaration import declare_option
+from outlive._kernel.define.registry import Registry
+from outlive._kernel.define.workflow import SCHEDULES
 from outlive._kernel.journal.described import describe, input_of
 from outlive._kernel.model import given
-from outlive._kernel.model.instant import instant_of, microseconds_of
+from outlive._kernel.model.instant import instant_of, instant_text, microseconds_of
 from outlive._kernel.model.queue import PRIORITY_MAX, Queue, QueueLimits, lead_of, queue_key
-from outlive._kernel.model.schedule import CATCH_UP_MAX, TAG, Overlap, ScheduleSpec, Target, tick_text
-from outlive._kernel.model.ticks import SECOND, Ticks, checked_cron, span_of, zone_of
 from outlive._kernel.replay.command import WorkflowSpec
 from outlive.errors import ArgumentTypeError, InvalidArgumentError, OutliveError, UnreadableError
 
+OPTION = "schedule"
+"""The option of the decorator that takes schedules."""
 MARK = "$tick"
 """The one key of an object in stored arguments that stands for the time of the tick."""
 _SAMPLE_TICK = 1_800_000_000 * SECOND
@@ -270,7 +275,7 @@ def filled(template: Any, at: int, tz: str) -> Any:
 
 def _tick_value(form: str, at: int, tz: str) -> str:
     if form == "instant":
-        return tick_text(at)
+        return instant_text(at)
     local = instant_of(at).astimezone(zone_of(tz))
     return local.date().isoformat() if form == "date" else local.isoformat()
 
@@ -317,3 +322,25 @@ def lead_in(where: str, schedule: ScheduleSpec, queue: str, limits: QueueLimits)
         if value is not None:
             raise InvalidArgumentError(where, name, value, "it is for runs with a queue: give the workflow one")
     return 0
+
+
+def schedules_of(where: str, spec: WorkflowSpec, given_: Any) -> list[ScheduleSpec]:
+    """The schedules of a workflow, each with its name, checked against what the workflow takes."""
+    found = [given_] if isinstance(given_, ScheduleSpec) else given_
+    if not isinstance(found, Sequence) or not all(isinstance(each, ScheduleSpec) for each in found):
+        raise ArgumentTypeError(where, OPTION, given_, SCHEDULES)
+    named = [replace(each, name=each.name or spec.name) for each in found]
+    if len({each.name for each in named}) < len(named):
+        raise InvalidArgumentError(where, OPTION, given_, "give each of them a name of its own, with name=")
+    for each in named:
+        target_of(where, spec, each)
+    return named
+
+
+def declared_in(registry: Registry) -> list[tuple[WorkflowSpec, ScheduleSpec]]:
+    """The schedules that the code of a process declares, each with the workflow that it starts."""
+    found = registry.declared(OPTION)
+    return [(spec, schedule) for spec, schedule in found if isinstance(schedule, ScheduleSpec)]
+
+
+declare_option(OPTION, schedules_of)

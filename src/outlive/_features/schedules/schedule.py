@@ -10,12 +10,13 @@ Instants of the state are microseconds since 1970 UTC.
 from __future__ import annotations
 
 import zlib
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any, Literal
 
 import msgspec
 
-from outlive._kernel.model.instant import instant_of
+from outlive._kernel.define.declaration import Declaration
+from outlive._kernel.model.instant import instant_text
 from outlive._kernel.model.pause import Pause
 
 Overlap = Literal["skip", "allow", "buffer_one", "buffer_all", "cancel_previous", "terminate_previous"]
@@ -38,11 +39,9 @@ TICK = "tick"
 _CRC_BYTES = 8
 
 
-class ScheduleSpec(msgspec.Struct, frozen=True, kw_only=True):
+class ScheduleSpec(Declaration, frozen=True, kw_only=True):
     """When runs start, and how; made by `outlive.cron` and `outlive.every`."""
 
-    name: str = ""
-    """Its own name; that of the workflow if it is empty."""
     cron: tuple[str, ...] = ()
     """Cron expressions: it ticks when one of them matches."""
     every: timedelta | None = None
@@ -61,9 +60,9 @@ class ScheduleSpec(msgspec.Struct, frozen=True, kw_only=True):
     """How many ticks are started that were missed; 0 if none, not even the latest."""
     trip_after: int = 0
     """After how many failures in a row it stops; 0: never."""
-    arguments: dict[str, Any] = {}
+    arguments: dict[str, Any] = msgspec.field(default_factory=dict)
     """By name as plain JSON, with `{"$tick": form}` where the time of the tick belongs."""
-    tags: dict[str, str] = {}
+    tags: dict[str, str] = msgspec.field(default_factory=dict)
     key: str = ""
     """The key of its runs in the queue of the workflow."""
     priority: int | None = None
@@ -184,15 +183,9 @@ def print_of(schedule: ScheduleSpec, target: Target) -> str:
     return f"{zlib.crc32(data):08x}{zlib.adler32(data):08x}"
 
 
-def tick_text(tick: int) -> str:
-    """The time of a tick in ids, headers and arguments."""
-    instant = instant_of(tick).astimezone(UTC)
-    return instant.strftime("%Y-%m-%dT%H:%M:%S") + (f".{instant.microsecond:06d}" if instant.microsecond else "") + "Z"
-
-
 def run_id_of(name: str, tick: int) -> str:
     """The id of the run of a tick: there is one, whatever number of workers wants to start it."""
-    return f"{name}@{tick_text(tick)}"
+    return f"{name}@{instant_text(tick)}"
 
 
 def schedule_names(flow: str) -> list[str]:

@@ -26,8 +26,8 @@ from zoneinfo import ZoneInfo
 import msgspec
 from msgspec.structs import replace
 
+from outlive._features.schedules.schedule import ScheduleSpec
 from outlive._kernel.model.instant import instant_of, microseconds_of
-from outlive._kernel.model.schedule import ScheduleSpec
 
 MICROSECOND = timedelta(microseconds=1)
 SECOND = 1_000_000
