@@ -6,11 +6,13 @@ import asyncio
 from typing import Any
 
 import pytest
+from msgspec import Raw
 
 import outlive
 from outlive._kernel.client.following import JournalEntry
-from outlive._kernel.client.shown import EVENTS_AT_ONCE
-from outlive._kernel.model import Run
+from outlive._kernel.client.shown import EVENTS_AT_ONCE, portions_of
+from outlive._kernel.journal.event import SignalReceived
+from outlive._kernel.model import Payload, Run
 from outlive._kernel.store.contract import Store
 from outlive.errors import RunNotFoundError, RunParkedError
 from outlive.testing import TestEngine
@@ -277,3 +279,11 @@ async def test_why_reads_only_the_journals_of_runs_that_it_names() -> None:
     assert said.startswith("it waits for run guest-0, which is paused by ann: [redacted] is wrong or run guest-1")
     assert said.endswith("or 26 more")
     assert len([rows for rows in store.reads if rows]) == 4
+
+
+def test_portion_of_a_journal_holds_as_much_as_it_may(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Events are looked at together up to the limit; an event that is larger than that is a portion of its own."""
+    monkeypatch.setattr("outlive._kernel.client.shown.PORTION_BYTES", 10)
+    events = [SignalReceived(at=0, name="go", payload=Payload(v=Raw(b"1" * size))) for size in (5, 5, 1, 9, 1, 30, 2)]
+
+    assert [(part.start, part.stop) for part in portions_of(events)] == [(0, 2), (2, 4), (4, 5), (5, 6), (6, 7)]

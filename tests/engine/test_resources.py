@@ -171,6 +171,18 @@ async def test_a_set_up_that_fails_is_a_failed_attempt_and_is_tried_again() -> N
         assert {"pool": "unhealthy: full"} == (await engine.health()).resources
 
 
+@pytest.mark.parametrize(
+    ("said", "words"), [(None, "healthy"), (True, "healthy"), (False, "unhealthy: False"), ("", "unhealthy: ")]
+)
+async def test_health_check_says_nothing_or_true_of_a_healthy_resource(said: object, words: str) -> None:
+    """Everything else that the check of a resource returns is a complaint."""
+    stage.values["complaint"] = said
+    async with TestEngine() as engine:
+        await (await engine.start(one_save, "lamp")).result()
+
+        assert (await engine.health()).resources == {"pool": words}
+
+
 async def test_first_users_share_one_set_up_that_no_cancelled_step_ends() -> None:
     """The one that began it is cancelled; the other gets what it made."""
     stage.values["slow"] = True

@@ -13,6 +13,7 @@ from outlive._features.flows.library.library import Library
 from outlive._features.flows.library.records import (
     DOCUMENT_CELLS,
     INDEX_CELL,
+    FlowEntry,
     StoredDocument,
     StoredDraft,
     StoredRevision,
@@ -100,6 +101,46 @@ async def test_many_writers_lose_no_revision(library: Library) -> None:
 
     assert list(range(1, 21)) == sorted(numbers)
     assert dict(zip(numbers, documents, strict=True)) == dict(await history(library))
+
+
+async def test_writer_that_is_overtaken_writes_behind_the_other_and_loses_no_flow(
+    library: Library, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A writer that has read the list of flows before another one published reads it again; the list stays whole."""
+    await library.put_document("parcels", hash_of(9), StoredDocument(b"parcels", "# parcels"))
+    await library.publish("parcels", hash_of(9), by="", reason="", expected=None)
+    await publish(library, FIRST)
+    late, read = Library(lambda: store), library.index
+    overtaken: list[int] = []
+
+    async def read_too_early() -> dict[str, FlowEntry]:
+        found = await read()
+        if not overtaken:
+            overtaken.append(await publish(late, SECOND))
+        return found
+
+    monkeypatch.setattr(library, "index", read_too_early)
+
+    assert (await publish(library, THIRD), overtaken) == (3, [2])
+    assert await history(late) == [(1, FIRST), (2, SECOND), (3, THIRD)]
+    assert set(await late.index()) == {"orders", "parcels"}
+
+
+async def test_change_that_changes_nothing_leaves_the_list_as_it_is(library: Library) -> None:
+    """A flow that is enabled can be enabled again, and no other flow notices."""
+    await publish(library, FIRST)
+    before = await library.index()
+    await library.set_enabled("orders", enabled=True)
+
+    assert await library.index() == before
+
+
+async def test_flow_that_does_not_exist_has_no_draft_to_discard(library: Library) -> None:
+    """The name of an unknown flow is refused, and no flow of that name is made."""
+    with pytest.raises(FlowNotFoundError, match="there is no flow order"):
+        await library.discard_draft("order")
+
+    assert await library.index() == {}
 
 
 @pytest.mark.any_store

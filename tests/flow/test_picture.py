@@ -8,6 +8,7 @@ from xml.etree import ElementTree
 
 import msgspec
 
+import outlive
 from outlive import flow
 from outlive._features.flows.document.model import Document
 from outlive._features.flows.graph import Node, StepState, StepView, nodes_of
@@ -187,6 +188,30 @@ output: "${{ steps.asked }}"
         assert "waiting for approval 'door' (\"Let eve in?\")" == said(progress.views(info)["asked"])
         for status in (RunStatus.PENDING, RunStatus.PARKED):
             assert "pending" == said(progress.views(msgspec.structs.replace(info, status=status))["asked"])
+
+
+@outlive.workflow(name="picture.patient")
+async def patient() -> str:
+    """Waits for a signal."""
+    return str(await outlive.wait_for_signal("go"))
+
+
+async def test_step_that_is_a_run_of_its_own_has_begun_when_that_run_has() -> None:
+    """A flow that is cancelled meanwhile shows the step as failed, and the step behind it as left out."""
+    parsed = flow.parse("""
+name: picture-of-a-child
+steps:
+  child: { use: picture.patient }
+  last: { use: noop, after: [child], must_run: true }
+""")
+    async with TestEngine() as engine:
+        run = await engine.start(parsed)
+        await engine.settle()
+        assert await states(run, parsed.document) == {"child": "waiting", "last": "pending"}
+        await run.cancel()
+        await engine.settle()
+
+        assert await states(run, parsed.document) == {"child": "failed", "last": "skipped"}
 
 
 def test_calls_belong_to_steps() -> None:

@@ -18,7 +18,8 @@ from outlive.errors.run import AskTimeoutError
 from outlive.http.wire.runs import NotEnded, ResultView
 from outlive.remote import Remote
 from outlive.remote.connection import Connection
-from outlive.remote.transport import Transport
+from outlive.remote.requests import PAUSE_FIRST_SECONDS, Requests
+from outlive.remote.transport import Answer, Transport
 from tests.remote.test_remote import promise_parcel, served
 from tests.remote.test_servers import drained
 
@@ -220,3 +221,34 @@ async def test_open_connection_is_not_opened_again() -> None:
     async with outlive.connect("http://127.0.0.1:9") as remote:
         with pytest.raises(ConfigurationError, match="open already"):
             await remote.__aenter__()
+
+
+async def test_request_without_an_answer_is_sent_again_after_growing_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each pause is twice the one before it, and at least as long as the server wants; a busy server is not flooded."""
+    pauses: list[float] = []
+
+    async def sleep(self: Wakeup, seconds: float) -> None:
+        pauses.append(seconds)
+
+    monkeypatch.setattr(Wakeup, "sleep", sleep)
+    answers: list[Answer | OSError] = [
+        ConnectionRefusedError(),
+        Answer(503, b""),
+        Answer(503, b"", wait=1.5),
+        ConnectionResetError(),
+        Answer(200, b"{}"),
+    ]
+
+    def send(**_: object) -> Answer:
+        found = answers.pop(0)
+        if isinstance(found, OSError):
+            raise found
+        return found
+
+    requests = Requests(Transport("http://127.0.0.1:9", key=None, timeout=30))
+    requests.open()
+    try:
+        assert (await requests.answer(send, 30, may_change=False)).status == 200
+    finally:
+        requests.close()
+    assert pauses == [PAUSE_FIRST_SECONDS * factor for factor in (1, 2)] + [1.5, PAUSE_FIRST_SECONDS * 8]

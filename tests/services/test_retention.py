@@ -422,6 +422,19 @@ async def test_tree_that_the_database_refuses_to_delete_does_not_keep_the_others
         assert "could not be deleted: a row is damaged" in caplog.text
 
 
+async def test_name_of_an_archive_is_on_the_disk_before_its_runs_go(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The folder is synced when the whole file has its name: a power cut afterwards leaves the archive."""
+    seen: list[tuple[Path, list[str]]] = []
+    monkeypatch.setattr(
+        "outlive._features.retention.archive.fsync_folder", lambda place: seen.append((place, [it.name for it in place.iterdir()]))
+    )
+    name = await Archive(tmp_path / "runs").write(["one\n"], at=0, mark="mark")
+
+    assert seen == [(tmp_path / "runs", [Path(name).name])]
+
+
 async def test_archive_at_a_url_is_written_with_fsspec(monkeypatch: pytest.MonkeyPatch) -> None:
     """Which is an extra; a file that is not whole afterwards is none."""
     with pytest.raises(MissingExtraError, match="fsspec"):

@@ -18,7 +18,7 @@ from outlive._features.flows.outside import settings
 from outlive._features.flows.outside.addresses import fixed_vars
 from outlive._features.flows.values import Flow, FlowRevision
 from outlive.errors.flow import FlowDamagedError, FlowDisabledError, FlowInUseError, FlowNotFoundError, StaleFlowError
-from outlive.http.asked import check_id, made_id
+from outlive.http.asked import made_id
 from outlive.http.operation import Call, operation
 from outlive.http.principal import LOCAL
 from outlive.http.wire.page import Done, Json, Name
@@ -227,7 +227,6 @@ async def start_flow(call: Call, name: Name, body: StartFlow | None = None) -> S
     """Start a run of a flow; its input is checked against the document. As a start of a workflow otherwise."""
     said = body or StartFlow()
     run_id = said.id or made_id(call, "run")
-    await check_id(call, run_id)
     if run_id is not None and said.on_conflict in ("reject", "replace") and await call.was_done(run_id):
         return Started(run_id)
     options = said.options(id=run_id, headers=call.run_headers(said.headers))
