@@ -453,13 +453,14 @@ async def test_errors_are_those_of_an_engine(remote: Remote) -> None:
         (lambda it: it.list(limit=0), InvalidArgumentError),
         (lambda it: it.promises.fail("promise", "no exception"), ArgumentTypeError),
         (lambda it: it.start_batch(label_parcel, 7), ArgumentTypeError),
+        (lambda it: it.start_batch(label_parcel, [1], version=2), InvalidArgumentError),
         (lambda it: it.schedules.set("digest", "daily", tell_numbers), ArgumentTypeError),
         (lambda it: it.events.send("parcel.sent", object()), ArgumentTypeError),
         (lambda it: it.tasks.claim("gpu", "resize"), ArgumentTypeError),
         (lambda it: it.tasks.claim("gpu", ["resize"], wait=-1), InvalidArgumentError),
         (lambda it: it.keys.create("ann", scope="king"), InvalidArgumentError),
     ],
-    ids=range(14),
+    ids=range(15),
 )
 async def test_a_connection_raises_the_errors_of_an_engine(
     remote: Remote, verb: Callable[[Any], Any], error: type[Exception]

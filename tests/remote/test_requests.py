@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Awaitable, Callable
+from http.client import HTTPConnection
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -19,7 +21,7 @@ from outlive.http.wire.runs import NotEnded, ResultView
 from outlive.remote import Remote
 from outlive.remote.connection import Connection
 from outlive.remote.requests import PAUSE_FIRST_SECONDS, Requests
-from outlive.remote.transport import Answer, Transport
+from outlive.remote.transport import SHOWN_BYTES_MAX, Answer, Call, Listening, Transport
 from tests.remote.test_remote import promise_parcel, served
 from tests.remote.test_servers import drained
 
@@ -252,3 +254,34 @@ async def test_request_without_an_answer_is_sent_again_after_growing_pauses(monk
     finally:
         requests.close()
     assert pauses == [PAUSE_FIRST_SECONDS * factor for factor in (1, 2)] + [1.5, PAUSE_FIRST_SECONDS * 8]
+
+
+def listened(head: bytes, body: bytes) -> Listening:
+    """A stream that a server answers like this."""
+    ours, theirs = socket.socketpair()
+    connection = HTTPConnection("127.0.0.1")
+    connection.sock = ours
+    connection.request("GET", "/")
+    theirs.sendall(b"HTTP/1.1 " + head + b"\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+    theirs.close()
+    try:
+        return Listening(connection, Call())
+    finally:
+        connection.close()
+
+
+@pytest.mark.parametrize("status", [400, 404, 503])
+def test_refusal_of_a_stream_is_read_to_its_end(status: int) -> None:
+    """A problem that was cut could not be decoded, and its caller would not know why."""
+    problem = b'{"detail": "%s"}' % (b"x" * 5_000)
+
+    answer = listened(b"%d No\r\nContent-Type: application/problem+json" % status, problem).answer
+    assert (answer.status, answer.body) == (status, problem)
+
+
+@pytest.mark.parametrize("status", [200, 307])
+def test_page_in_the_place_of_a_stream_is_read_as_far_as_it_is_shown(status: int) -> None:
+    """A proxy may answer with a page of any size."""
+    answer = listened(b"%d Page\r\nContent-Type: text/html" % status, b"p" * 5_000).answer
+
+    assert answer.body == b"p" * SHOWN_BYTES_MAX
