@@ -428,7 +428,8 @@ async def test_name_of_an_archive_is_on_the_disk_before_its_runs_go(
     """The folder is synced when the whole file has its name: a power cut afterwards leaves the archive."""
     seen: list[tuple[Path, list[str]]] = []
     monkeypatch.setattr(
-        "outlive._features.retention.archive.fsync_folder", lambda place: seen.append((place, [it.name for it in place.iterdir()]))
+        "outlive._features.retention.archive.fsync_folder",
+        lambda place: seen.append((place, [it.name for it in place.iterdir()])),
     )
     name = await Archive(tmp_path / "runs").write(["one\n"], at=0, mark="mark")
 
