@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from outlive._kernel.define.registry import REGISTRY
-from tests.engine.conftest import engine, nobody_left, place
+from tests.engine.fixtures import engine, nobody_left, place
 
 __all__ = ["engine", "nobody_left", "own_flows", "place"]
 

@@ -1,10 +1,13 @@
-"""How many functions of Outlive a step of a flow calls, beside a step of a function. See `tests.engine.test_calls`."""
+"""How many functions of Outlive a step of a flow calls, beside a step of a function.
+
+See `tests.kernel.test_calls_per_run`.
+"""
 
 from __future__ import annotations
 
 from outlive import Engine, flow
 from outlive.types import WorkerOptions
-from tests.engine.test_calls import SELDOM_SECONDS, STEPS, count_calls, many_counted_steps, one_counted_step
+from tests.kernel.test_calls_per_run import SELDOM_SECONDS, STEPS, count_calls, many_counted_steps, one_counted_step
 
 FACTOR_MAX = 1.5
 

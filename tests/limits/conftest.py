@@ -9,7 +9,7 @@ import pytest
 
 from outlive._kernel.define.registry import Registry
 from outlive.testing.fsck import check_store
-from tests.engine.conftest import nobody_left
+from tests.engine.fixtures import nobody_left
 from tests.engine.inside import store_of
 from tests.engine.support import stage
 from tests.limits.world import World

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.engine.conftest import engine, nobody_left, place
+from tests.engine.fixtures import engine, nobody_left, place
 from tests.engine.support import Place
 from tests.machine.deaths import crash_on_server
 

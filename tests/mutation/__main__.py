@@ -20,14 +20,19 @@ from tests.mutation.mutants import Mutant, mutants_of
 from tests.mutation.trial import SECOND_LOOK_SECONDS_MAX, Copy, Fate, Notes, record, recorded_rooms
 
 ROOT = Path(__file__).parents[2]
-_OF_WORKERS = "engine store sqlite postgres lease limits machine checkpoints fsck replay testing services"
+_OF_THE_ENGINE = (
+    "approvals batches bringing_back changing_code concepts errors events finding generations kernel logging messages "
+    "operating queues recovery sagas starting step_kinds steps store_failures streams sync values waiting worker "
+    "workflows"
+)
+_OF_WORKERS = f"{_OF_THE_ENGINE} store sqlite postgres lease limits machine checkpoints fsck replay testing services"
 TESTS = {
     "_kernel/runtime": _OF_WORKERS,
     "_kernel/store": _OF_WORKERS,
     "_kernel/lease": _OF_WORKERS,
-    "_kernel/client": "engine http schedules checkpoints fsck flow remote security services testing cli",
+    "_kernel/client": f"{_OF_THE_ENGINE} http schedules checkpoints fsck flow remote security services testing cli",
     "http": "http security remote dashboard metrics",
-    "_kernel/define": "engine flow machine schedules replay remote security limits fsck",
+    "_kernel/define": f"{_OF_THE_ENGINE} flow machine schedules replay remote security limits fsck",
     "remote": "remote",
 }
 """By room, the folders with the tests that are about it: to watch all tests would cost more than it would show."""

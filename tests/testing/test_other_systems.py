@@ -16,18 +16,18 @@ import pytest
 ROOT = Path(__file__).parents[2]
 HIDING = Path(__file__).with_name("other_system")
 CORE = [
-    "tests/engine/test_front_door.py",
-    "tests/engine/test_two_engines.py::test_a_zombie_commits_nothing",
-    "tests/engine/test_two_engines.py::test_each_run_runs_once",
-    "tests/engine/test_process_steps.py::test_values_cross_as_they_are_stored",
+    "tests/concepts/test_first_sentences.py",
+    "tests/recovery/test_two_engines.py::test_a_zombie_commits_nothing",
+    "tests/recovery/test_two_engines.py::test_each_run_runs_once",
+    "tests/step_kinds/test_process_steps.py::test_values_cross_as_they_are_stored",
     "tests/testing/test_stores.py::test_a_run_goes_on_in_the_next_engine",
 ]
 MORE = [
-    "tests/engine/test_start.py",
-    "tests/engine/test_signals.py",
-    "tests/engine/test_timers.py",
-    "tests/engine/test_sync.py",
-    "tests/engine/test_two_engines.py",
+    "tests/starting/test_start.py",
+    "tests/messages/test_signals.py",
+    "tests/waiting/test_timers.py",
+    "tests/sync/test_sync.py",
+    "tests/recovery/test_two_engines.py",
     "tests/store/test_memory_conformance.py",
     "tests/store/test_sqlite_conformance.py",
 ]

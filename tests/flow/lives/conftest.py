@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tests.engine.conftest import engine, nobody_left, place
+from tests.engine.fixtures import engine, nobody_left, place
 
 __all__ = ["engine", "nobody_left", "place"]
