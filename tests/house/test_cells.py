@@ -39,3 +39,15 @@ def test_a_cell_is_found_by_its_whole_name() -> None:
     assert cells_of("outlive.flows") is not cells_of("outlive.flows/orders")
     assert cells_of("outlive.pauses2") is None
     assert cells_of("limits/mails") is None
+
+
+def test_the_page_of_the_store_lists_the_table() -> None:
+    """The table of cells in `docs/internals/store.md` is that of the code."""
+    load_features()
+    page = (PACKAGE.parents[1] / "docs" / "internals" / "store.md").read_text("utf-8")
+    listed = page.partition("| Cell | Holds |")[2].partition("\n\n")[0].splitlines()[2:]
+
+    assert listed == [
+        f"| `{it.name}` | {it.holds} | {f'`{it.verb}`' if it.verb else ''} | {'yes' if it.left else ''} |"
+        for it in cell_table()
+    ]
