@@ -75,6 +75,17 @@ def test_journal_becomes_spans() -> None:
     assert (lines["send"].state, lines["send"].failure) == (LineState.FAILED, failure_of(BAD))
 
 
+def test_step_began_with_its_first_attempt_and_not_with_its_first_event() -> None:
+    """A step that said how far it came has events while it runs; its outcome says for how long it ran."""
+    story: list[journal.AnyEvent] = [
+        journal.RunCreated(**at(0, workflow="order", version=1, input=value([]), worker="anvil")),
+        journal.StepProgressed(**at(5, call="pack", progress=value(1))),
+        journal.StepSucceeded(**at(9, call="pack", result=value(1), took=8 * SECOND)),
+    ]
+
+    assert lines_of(story)["pack"].began_at == T0 + SECOND
+
+
 def test_gap_of_a_crash_says_which_worker_was_lost_and_which_took_over() -> None:
     """From the last sign of the one to the claim of the other."""
     gap = lines_of(STORY)["worker brush was lost; worker chisel took over"]

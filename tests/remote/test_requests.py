@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from http.client import HTTPConnection
 from types import SimpleNamespace
 from typing import Any, cast
@@ -18,6 +18,7 @@ from outlive._kernel.runtime.wakeup import Wakeup
 from outlive.errors import ConfigurationError, InvalidArgumentError, RunFailedError, RunParkedError, RunTimedOutError
 from outlive.errors.run import AskTimeoutError
 from outlive.http.wire.runs import NotEnded, ResultView
+from outlive.limits import Tolerance
 from outlive.remote import Remote
 from outlive.remote.connection import Connection
 from outlive.remote.requests import PAUSE_FIRST_SECONDS, Requests
@@ -285,3 +286,30 @@ def test_page_in_the_place_of_a_stream_is_read_as_far_as_it_is_shown(status: int
     answer = listened(b"%d Page\r\nContent-Type: text/html" % status, b"p" * 5_000).answer
 
     assert answer.body == b"p" * SHOWN_BYTES_MAX
+
+
+async def test_items_of_a_batch_come_once_in_whatever_order_they_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A connection that breaks is followed again, and sends items that were seen before."""
+
+    async def follow(*_: object, **__: object) -> AsyncIterator[SimpleNamespace]:
+        for index in (1, 0, 1, 0, 4, 2, 4, 3, 2, 5):
+            yield SimpleNamespace(
+                name="item", data={"index": index, "status": "succeeded", "result": index, "error": None}
+            )
+
+    monkeypatch.setattr(Connection, "follow", follow)
+    asked = Asked(ended("b"))
+
+    assert [item.index async for item in asked.remote.batches.get("b").items()] == [1, 0, 4, 2, 3, 5]
+
+
+async def test_tolerance_of_a_batch_is_sent_with_it() -> None:
+    """A number of failures, a share of all, or both; nothing else of the options is sent with them."""
+    asked = Asked(SimpleNamespace(id="b"))
+    await asked.remote.start_batch("order", [1], tolerate=Tolerance(failures=2, ratio=0.5))
+
+    ((operation, parts),) = asked.requests
+    assert (operation, parts["body"]) == (
+        "batches.start",
+        {"workflow": "order", "rows": [1], "failures_max": 2, "failures_ratio": 0.5},
+    )
