@@ -31,6 +31,7 @@ TESTS = {
     "_kernel/store": _OF_WORKERS,
     "_kernel/lease": _OF_WORKERS,
     "_kernel/client": f"{_OF_THE_ENGINE} http schedules checkpoints fsck flow remote security services testing cli",
+    "_features": f"{_OF_THE_ENGINE} http schedules fsck flow remote security services testing cli integrations",
     "http": "http security remote dashboard metrics",
     "_kernel/define": f"{_OF_THE_ENGINE} flow machine schedules replay remote security limits fsck",
     "remote": "remote",
