@@ -40,7 +40,7 @@ SITE := .venv-site/.installed-site
 # Outlive, and the package for authors of stores, which the tests and the proofs import too.
 PROJECTS := pyproject.toml conformance/pyproject.toml
 
-.PHONY: help demo test lint type unit e2e screenshots slow mutate generate format kill chaos limits live drill differential simulate cron fuzz schema verbs malformed bench pythons site lock sbom audit clean
+.PHONY: help demo test lint type unit e2e screenshots slow mutate generate format dashboard kill chaos limits live drill differential simulate cron fuzz schema verbs malformed bench pythons site lock sbom audit clean
 
 help: ## List these targets.
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -81,6 +81,9 @@ generate: $(DEV) ## Write what is made from the code: docs/openapi.json, the pag
 format: $(DEV) ## Rewrite the code in the house style.
 	.venv/bin/python -m ruff check --fix .
 	.venv/bin/python -m ruff format .
+
+dashboard: $(DEV) ## Format the source of the dashboard and check its types, with tools from npm. `make test` knows whether that was done.
+	.venv/bin/python -m tests.dashboard.source
 
 # A PostgreSQL server of one's own, and its driver, are part of the development environment.
 kill: $(if $(filter postgres,$(STORE)),$(DEV),$(RUN)) ## Kill workers KILLS=200 times; nothing may be lost or done twice. Also STORE=postgres.

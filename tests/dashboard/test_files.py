@@ -173,6 +173,13 @@ def test_a_module_is_sent_without_comments_on_the_same_lines() -> None:
     assert "\nimport 1;\n\n\n\n\nfunction f() {\n\nreturn 'http://x';\n}\n" == thin(source)
 
 
+def test_the_types_of_expressions_are_not_sent() -> None:
+    """Code behind the type in the same line is sent."""
+    source = "/** @type {Row[]} */\nconst a = [];\nb = await /** @type {X} */ (c);\n/** @type {X} */ (d)?.focus();\n"
+
+    assert "\nconst a = [];\nb = await (c);\n(d)?.focus();\n" == thin(source)
+
+
 @pytest.mark.parametrize("path", sorted(STATIC.rglob("*.js")), ids=lambda path: path.relative_to(STATIC).as_posix())
 def test_a_module_imports_only_what_is_there(path: Path) -> None:
     """A missing one would be found by a user; the modules in the table of views count too."""

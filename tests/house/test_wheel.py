@@ -28,6 +28,11 @@ def test_the_wheel_has_the_package_and_not_its_proof() -> None:
     assert {path.split("/")[0] for path in files} == {"outlive", "pytest_outlive"}
     assert {"outlive/py.typed", "outlive/testing/engine.py", "outlive/testing/crash/everywhere.py"} <= files
     assert not [path for path in files if "conformance" in path or path.endswith(("testing/postgres.py", "proxy.py"))]
+    assert not [
+        path
+        for path in files
+        if path.startswith("outlive/dashboard") and path.endswith((".d.ts", "lock.json", "config.json", "package.json"))
+    ]
     programs = {path.name for path in (ROOT / "proof").iterdir() if (path / "__main__.py").is_file()}
     assert programs
     assert not [path for path in files if programs & set(path.split("/"))]

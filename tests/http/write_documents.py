@@ -46,7 +46,7 @@ def filters() -> str:
     found = [it for it in paths["/api/v1/runs/count"]["get"]["parameters"] if it["schema"].get("type") in KINDS]
     rows = [_listed(f"name: '{it['name']}'", f"kind: '{_kind(it['schema'])}'", f"hint: {_hint(it)}") for it in found]
     head = "// The filters of a list of runs: `make generate` writes this file from the document of the API.\n"
-    return f"{head}export const FILTERS = [\n{''.join(rows)}];\n"
+    return f"// @ts-check\n{head}export const FILTERS = [\n{''.join(rows)}];\n"
 
 
 def _listed(*fields: str) -> str:

@@ -25,6 +25,8 @@ SHARED = ("parts/pages.js", "parts/table.js", "parts/time.js")
 VENDORED = "vendor/"
 VIEW = re.compile(r"module: '\./([^']+)'")
 """The module of a view, in the table of views."""
+TYPE = re.compile(r"/\*\* @type .*? \*/ ?")
+"""The type of an expression, for the type check: a comment that other words may follow in the same line."""
 NO_IMPORTS = "{}"
 """In the page, where it tells what the views import."""
 MEDIA = {
@@ -106,7 +108,7 @@ def thin(source: str) -> str:
     lines: list[str] = []
     is_comment = False
     for line in source.split("\n"):
-        text = line.strip()
+        text = TYPE.sub("", line.strip())
         begins = is_comment or text.startswith("/**")
         lines.append("" if begins or text.startswith("//") else text)
         is_comment = begins and not text.endswith("*/")

@@ -10,5 +10,5 @@ screen      what is shown meanwhile
 ledger      was every order right? from the world, the journals and the results
 open_shop   what goes on afterwards, for a person who stays: orders come in, and workers can be killed
 site        the dashboard with one page more, for that
-kill.js     that page
+views/      that page
 """

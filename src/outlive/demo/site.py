@@ -41,7 +41,7 @@ def demo_pages() -> DashboardPages:
     table = sources["views.js"].decode()
     assert table.endswith(_END_OF_TABLE), "the table of views ends differently"
     sources["views.js"] = (table.removesuffix(_END_OF_TABLE) + _ENTRY + _END_OF_TABLE).encode()
-    sources["views/demo.js"] = (files("outlive.demo") / "kill.js").read_bytes()
+    sources["views/demo.js"] = (files("outlive.demo") / "views" / "demo.js").read_bytes()
     return DashboardPages(sources)
 
 

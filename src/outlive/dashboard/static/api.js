@@ -1,3 +1,4 @@
+// @ts-check
 // The HTTP API: requests, what is loaded for a view, and what is followed live.
 import { useLayoutEffect, useRef, useSignal } from './vendor/preact.js';
 import { queryOf } from './router.js';
@@ -20,7 +21,15 @@ function urlOf(path, query) {
   return ROOT + path + (text ? `?${text}` : '');
 }
 
+/**
+ * @typedef {{query?: any, body?: any, signal?: AbortSignal, headers?: Record<string, string>}} Request
+ *
+ * @param {string} method
+ * @param {string} path
+ * @param {Request} request
+ */
 async function send(method, path, { query, body, signal, headers } = {}) {
+  /** @type {Record<string, string>} */
   const sent = { accept: 'application/json', ...headers };
   if (key.value) sent.authorization = `Bearer ${key.value}`;
   if (body !== undefined) sent['content-type'] = 'application/json';
@@ -53,16 +62,52 @@ async function json(method, path, options) {
   return text ? JSON.parse(text) : null;
 }
 
-/** Requests below /api/v1; each gives the JSON of the answer, or raises ApiError. Build paths with at`...`. */
+/**
+ * Requests below /api/v1; each gives the JSON of the answer, or raises ApiError. Build paths with at`...`. What the
+ * answer is, the caller says: the types of all answers are those of the client in TypeScript (`import('outlive')`).
+ *
+ * @template [T=any]
+ * @param {string} path
+ * @param {any} [query]
+ * @param {AbortSignal} [signal]
+ * @returns {Promise<T>}
+ */
 export const get = (path, query, signal) => json('GET', path, { query, signal });
+/**
+ * @template [T=any]
+ * @param {string} path
+ * @param {any} [body]
+ * @param {Record<string, string>} [headers]
+ * @returns {Promise<T>}
+ */
 export const post = (path, body, headers) => json('POST', path, { body, headers });
+/**
+ * @template [T=any]
+ * @param {string} path
+ * @param {any} body
+ * @returns {Promise<T>}
+ */
 export const put = (path, body) => json('PUT', path, { body });
+/**
+ * @template [T=any]
+ * @param {string} path
+ * @returns {Promise<T>}
+ */
 export const del = (path) => json('DELETE', path);
 
 /**
  * Follow server-sent events until `signal` is aborted or the server says that nothing more comes. It comes again by
  * itself and sends the last id it has seen, so that nothing is lost or told twice. on: {name: (data, id) => ...};
  * `state` is told 'live', 'away' (with the error) or 'over'.
+ *
+ * @param {string} path
+ * @param {{
+ *   query?: any,
+ *   on: Record<string, (data: any, id: string) => void>,
+ *   signal: AbortSignal,
+ *   state?: (state: 'live' | 'away' | 'over', error?: any) => void,
+ *   after?: string,
+ * }} how
  */
 export async function follow(path, { query, on, signal, state = () => {}, after = '' }) {
   let last = after;
@@ -77,7 +122,7 @@ export async function follow(path, { query, on, signal, state = () => {}, after 
         return;
       }
       state('live');
-      for await (const message of messagesOf(answer.body)) {
+      for await (const message of messagesOf(/** @type {ReadableStream<any>} */ (answer.body))) {
         wait = 500;
         if (message.id) last = message.id;
         on[message.event]?.(JSON.parse(message.data), message.id);
@@ -103,6 +148,7 @@ export async function follow(path, { query, on, signal, state = () => {}, after 
   }
 }
 
+/** @param {ReadableStream<any>} body */
 async function* messagesOf(body) {
   const reader = body.pipeThrough(new TextDecoderStream()).getReader();
   let left = '';
@@ -111,8 +157,9 @@ async function* messagesOf(body) {
       const { value, done } = await reader.read();
       if (done) return;
       const parts = (left + value).split('\n\n');
-      left = parts.pop();
+      left = parts.pop() ?? '';
       for (const part of parts) {
+        /** @type {Record<string, string>} */
         const fields = {};
         for (const line of part.split('\n')) {
           const colon = line.indexOf(': ');
@@ -127,14 +174,30 @@ async function* messagesOf(body) {
 }
 
 /**
+ * What is loaded for a view, the error if it failed, and a function that loads it again.
+ * @template T
+ * @typedef {{
+ *   data: import('./vendor/preact.js').Signal<T | undefined>,
+ *   error: import('./vendor/preact.js').Signal<any>,
+ *   reload: () => Promise<void>,
+ * }} Loaded
+ */
+
+/**
  * What `load(signal)` gives, as long as the component is shown: {data, error, reload}, each a signal but `reload`.
  * It loads again when a value of `deps` changes, after `reload()`, and every `every` milliseconds while the page is
  * seen.
+ *
+ * @template T
+ * @param {(signal: AbortSignal) => Promise<T>} load
+ * @param {readonly unknown[]} deps
+ * @param {{every?: number}} how
+ * @returns {Loaded<T>}
  */
 export function useLoaded(load, deps = [], { every = 0 } = {}) {
   const data = useSignal(undefined);
   const error = useSignal(null);
-  const again = useRef(() => {});
+  const again = useRef(async () => {});
   useLayoutEffect(() => {
     const leaving = new AbortController();
     let turn = 0;

@@ -1,3 +1,4 @@
+// @ts-check
 // The dashboard: asks who one is, then shows the view of the route inside the shell.
 import {
   html,
@@ -19,15 +20,23 @@ import { Empty, Head, Problem } from './parts/shown.js';
 import { VIEWS } from './views.js';
 
 /** What each view imports, as the server found it. */
-const IMPORTS = JSON.parse(document.querySelector('#imports').textContent);
+const IMPORTS = JSON.parse(document.querySelector('#imports')?.textContent ?? '{}');
 const helpOpen = signal(false);
 const problem = signal(null);
 /** How many approvals wait for a decision; beside the name of that view. */
 const due = signal(0);
 
+/**
+ * @param {string} selector
+ * @param {FocusOptions} [how]
+ */
+function focusOn(selector, how) {
+  /** @type {HTMLElement | null} */ (document.querySelector(selector))?.focus(how);
+}
+
 async function enter() {
   try {
-    me.value = await get('/me');
+    me.value = await /** @type {Promise<import('outlive').MeView>} */ (get('/me'));
     needsKey.value = false;
     problem.value = null;
   } catch (error) {
@@ -41,7 +50,11 @@ async function enter() {
 async function countDue() {
   if (document.hidden || !me.value || !can('approvals.list')) return;
   try {
-    due.value = (await get('/approvals', { limit: 100, workflow: ownWorkflow() })).items.length;
+    due.value = (
+      await /** @type {Promise<import('outlive').ApprovalsPage>} */ (
+        get('/approvals', { limit: 100, workflow: ownWorkflow() })
+      )
+    ).items.length;
   } catch {
     /* The next look may do better. */
   }
@@ -104,7 +117,7 @@ function View() {
       },
       () => say('This part of the dashboard could not be loaded. Reload the page.', 'fail'),
     );
-    document.title = `${[...Object.values(names), view.name ?? ''].filter(Boolean)[0] ?? 'Outlive'} · outlive`;
+    document.title = `${[...Object.values(names ?? {}), view.name].find(Boolean) ?? 'Outlive'} · outlive`;
     again();
     return () => {
       isLeft = true;
@@ -114,7 +127,7 @@ function View() {
     // A screen reader and the keyboard begin at the title of a view that was gone to.
     if (!first.current) {
       scrollTo(0, 0);
-      document.querySelector('main h1')?.focus({ preventScroll: true });
+      focusOn('main h1', { preventScroll: true });
     }
     first.current = false;
   }, [path, loaded.value.path]);
@@ -163,7 +176,9 @@ function Shell({ children }) {
       },
     ],
     ...Object.fromEntries(
-      views.filter((view) => view.key).map((view) => [`g ${view.key}`, [view.name.toLowerCase(), () => go(view.path)]]),
+      views
+        .filter((view) => view.key)
+        .map((view) => [`g ${view.key}`, [view.name?.toLowerCase(), () => go(view.path)]]),
     ),
   });
   const isHere = (view) => path === view.path || (view.path !== '/' && path.startsWith(`${view.path}/`));
@@ -173,7 +188,7 @@ function Shell({ children }) {
       href="#main"
       onClick=${(event) => {
         event.preventDefault();
-        document.querySelector('main h1, main')?.focus();
+        focusOn('main h1, main');
       }}
     >
       Skip to the content
@@ -348,7 +363,7 @@ function SignIn() {
     useKey(text.value.trim());
     error.value = '';
     try {
-      me.value = await get('/me');
+      me.value = await /** @type {Promise<import('outlive').MeView>} */ (get('/me'));
       needsKey.value = false;
     } catch (refused) {
       useKey('');
@@ -391,8 +406,9 @@ function SignIn() {
   </main>`;
 }
 
-document.querySelector('#app').replaceChildren();
-render(html`<${App} />`, document.querySelector('#app'));
+const place = /** @type {Element} */ (document.querySelector('#app'));
+place.replaceChildren();
+render(html`<${App} />`, place);
 // The modules of the first view, and what it asks for first, are loaded while the server says who one is.
 enter().then(countDue);
 beginEarly();

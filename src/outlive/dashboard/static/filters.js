@@ -1,3 +1,4 @@
+// @ts-check
 // The filters of a list of runs: `make generate` writes this file from the document of the API.
 export const FILTERS = [
   { name: 'workflow', kind: 'text', hint: '' },

@@ -1,6 +1,8 @@
+// @ts-check
 // The keyboard: what keys do now, and the list of them for `?`.
 import { signal, useLayoutEffect, useRef } from './vendor/preact.js';
 
+/** @type {import('./vendor/preact.js').Ref<Record<string, [string, ((event: KeyboardEvent) => void)?]>>[]} */
 const groups = [];
 /** What keys do now, for the list: [{name, what}, ...]. */
 export const listed = signal([]);
@@ -35,7 +37,7 @@ function list() {
 }
 
 addEventListener('keydown', (event) => {
-  const typing = event.target.closest?.('input, textarea, select, [contenteditable]');
+  const typing = event.target instanceof Element && event.target.closest('input, textarea, select, [contenteditable]');
   const command = event.ctrlKey || event.metaKey;
   if (command && event.key.toLowerCase() === 'k') return act('mod+k', event);
   if (typing || command || event.altKey || event.defaultPrevented || document.querySelector('dialog[open]')) return;
@@ -51,9 +53,9 @@ addEventListener('keydown', (event) => {
 });
 
 function act(name, event) {
-  const found = groups.find((group) => group.current[name]?.[1]);
+  const found = groups.map((group) => group.current[name]?.[1]).find(Boolean);
   if (!found) return false;
   event.preventDefault();
-  found.current[name][1](event);
+  found(event);
   return true;
 }

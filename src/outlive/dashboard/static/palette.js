@@ -1,3 +1,4 @@
+// @ts-check
 // The command palette: every view, every command of the view that is shown, and runs by id, tag or error.
 import { html, signal, useEffect, useRef, useSignal } from './vendor/preact.js';
 import { get } from './api.js';
@@ -41,7 +42,11 @@ export function Palette() {
     const timer = setTimeout(async () => {
       const query = wanted.includes('=') ? { tag: wanted } : { id_prefix: wanted };
       try {
-        runs.value = (await get('/runs', { ...query, workflow: ownWorkflow(), limit: 8 }, leaving.signal)).items;
+        runs.value = (
+          await /** @type {Promise<import('outlive').RunsPage>} */ (
+            get('/runs', { ...query, workflow: ownWorkflow(), limit: 8 }, leaving.signal)
+          )
+        ).items;
       } catch {
         /* Nothing is found while one types. */
       }

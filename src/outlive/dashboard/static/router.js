@@ -1,3 +1,4 @@
+// @ts-check
 // Where the browser is. A route is in the hash of the URL (`#/runs/order-15?tab=events`): it works wherever the app is
 // mounted and behind any proxy, and the server needs to know no route. Decision 0060 says more.
 import { signal } from './vendor/preact.js';

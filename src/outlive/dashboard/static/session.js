@@ -1,3 +1,4 @@
+// @ts-check
 // Who uses the dashboard, what that one may do, and how it looks to them.
 import { signal } from './vendor/preact.js';
 

@@ -1,3 +1,4 @@
+// @ts-check
 // All views: the route of each, and its module, which is loaded when it is first shown. `name` puts a view into the
 // navigation (`more`: into its menu), `key` behind `g` on the keyboard, `needs` names the operation of the API without
 // which it makes no sense. `early` asks the API for what the view wants first, before its module is there.

@@ -1,8 +1,10 @@
+// @ts-check
 // Drawings of figures over time, as SVG of our own.
 import { html, useEffect, useRef, useSignal } from '../vendor/preact.js';
 import { figure } from './shown.js';
 
 /** The width of an element in pixels, as a signal, and the reference to give it. */
+/** @returns {[import('../vendor/preact.js').Ref<any>, import('../vendor/preact.js').Signal<number>]} */
 export function useWidth(start = 800) {
   const own = useRef(null);
   const width = useSignal(start);
@@ -19,7 +21,7 @@ export function useWidth(start = 800) {
 /** A round number that is not below this one, for the top of an axis. */
 export function roundUp(number) {
   const size = 10 ** Math.floor(Math.log10(Math.max(number, 1)));
-  return [1, 2, 5, 10].map((each) => each * size).find((each) => each >= number);
+  return [1, 2, 5, 10].map((each) => each * size).find((each) => each >= number) ?? size;
 }
 
 /**

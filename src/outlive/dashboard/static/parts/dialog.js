@@ -1,3 +1,4 @@
+// @ts-check
 // Dialogs: the browser's own, which keep the focus and close with Escape.
 import { html, useEffect, useRef, useSignal } from '../vendor/preact.js';
 import { say } from '../session.js';
@@ -7,9 +8,9 @@ import { Problem } from './shown.js';
 export function Dialog({ title, close, children, wide = false }) {
   const own = useRef(null);
   useEffect(() => {
-    const before = document.activeElement;
+    const before = /** @type {HTMLElement | null} */ (document.activeElement);
     own.current.showModal();
-    return () => before?.focus?.();
+    return () => before?.focus();
   }, []);
   return html`<dialog
     ref=${own}
@@ -49,6 +50,7 @@ export function ActionDialog({
   stays = false,
   wide = false,
 }) {
+  /** @type {import('../vendor/preact.js').Signal<{busy: boolean, error: any, found: any}>} */
   const state = useSignal({ busy: Boolean(preview), error: null, found: undefined });
   useEffect(() => {
     if (!preview) return;

@@ -1,3 +1,4 @@
+// @ts-check
 // The text of a flow: with line numbers, with mistakes at their lines, as something that is written, and two of them
 // side by side.
 import { html, useEffect, useRef } from '../vendor/preact.js';
@@ -207,6 +208,7 @@ export function compared(left, right) {
   const pairs = [];
   for (let n = 0; n < from; n += 1) pairs.push([n + 1, n + 1]);
   let [i, j] = [0, 0];
+  /** @type {[number[], number[]]} */
   let [gone, come] = [[], []];
   const flush = () => {
     for (let n = 0; n < Math.max(gone.length, come.length); n += 1) pairs.push([gone[n] ?? null, come[n] ?? null]);
@@ -235,11 +237,15 @@ export function Compare({ left, right }) {
     same: i !== null && j !== null && a[i - 1] === b[j - 1],
   }));
   const near = pairs.map((_, n) => pairs.slice(Math.max(0, n - AROUND), n + AROUND + 1).some((each) => !each.same));
+  /** @type {{ i?: any, j?: any, same?: boolean, folded?: number }[]} */
   const rows = [];
   for (const [n, pair] of pairs.entries()) {
     if (near[n]) rows.push(pair);
-    else if (rows.at(-1)?.folded) rows.at(-1).folded += 1;
-    else rows.push({ folded: 1 });
+    else {
+      const last = rows.at(-1);
+      if (last?.folded) last.folded += 1;
+      else rows.push({ folded: 1 });
+    }
   }
   const side = (lines, number, mark) =>
     html`<div class=${`line ${mark}`}>

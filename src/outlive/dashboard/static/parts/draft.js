@@ -1,3 +1,4 @@
+// @ts-check
 // The draft of a flow: written with its graph and its mistakes beside it, kept, and published.
 import { html, useEffect, useRef, useSignal } from '../vendor/preact.js';
 import { del, get, post, useLoaded } from '../api.js';
@@ -28,7 +29,14 @@ export function Draft({ name, info, reload }) {
     async (signal) => {
       if (!name) return { text: NEW, number: 0 };
       const number = info.draft?.number ?? 0;
-      return { text: (await get(at`/flows/${name}/document`, { draft: number > 0 }, signal)).text, number };
+      return {
+        text: (
+          await /** @type {Promise<import('outlive').DocumentView>} */ (
+            get(at`/flows/${name}/document`, { draft: number > 0 }, signal)
+          )
+        ).text,
+        number,
+      };
     },
     [name],
   );
@@ -48,7 +56,9 @@ function Written({ name, info, reload, saved }) {
       async () => {
         const own = text.value;
         try {
-          const found = await post('/flows/check', { document: own || ' ' });
+          const found = await /** @type {Promise<import('outlive').CheckedView>} */ (
+            post('/flows/check', { document: own || ' ' })
+          );
           if (own === text.value) {
             checked.value = found;
             problem.value = null;
@@ -66,7 +76,9 @@ function Written({ name, info, reload, saved }) {
   const isStale = number !== saved.value.number && !isDirty;
   useEffect(() => {
     if (isStale && name)
-      get(at`/flows/${name}/document`, { draft: number > 0 }).then(
+      /** @type {Promise<import('outlive').DocumentView>} */ (
+        get(at`/flows/${name}/document`, { draft: number > 0 })
+      ).then(
         (it) => {
           saved.value = { text: it.text, number };
           text.value = it.text;
@@ -76,8 +88,10 @@ function Written({ name, info, reload, saved }) {
   }, [number]);
   const save = async (reason = '') => {
     const document = text.value;
-    const found = await post('/flows/drafts', { document, reason, expected: saved.value.number });
-    saved.value = { text: document, number: found.draft.number };
+    const found = await /** @type {Promise<import('outlive').Flow>} */ (
+      post('/flows/drafts', { document, reason, expected: saved.value.number })
+    );
+    saved.value = { text: document, number: found.draft?.number ?? 0 };
     await reload?.();
     return found;
   };
@@ -194,12 +208,17 @@ function PublishDialog({ name, close, before, info, text }) {
   const reason = useSignal('');
   const act = async () => {
     await before();
-    const found = await post(at`/flows/${name}/publish`, { reason: reason.value });
+    const found = await /** @type {Promise<import('outlive').Flow>} */ (
+      post(at`/flows/${name}/publish`, { reason: reason.value })
+    );
     go(at`/flows/${name}`, { tab: 'document' });
     return found;
   };
   const published = useLoaded(
-    async (signal) => (info?.current && info.name === name ? get(at`/flows/${name}/document`, {}, signal) : null),
+    async (signal) =>
+      info?.current && info.name === name
+        ? /** @type {Promise<import('outlive').DocumentView>} */ (get(at`/flows/${name}/document`, {}, signal))
+        : null,
     [name],
   ).data.value;
   return html`<${ActionDialog}

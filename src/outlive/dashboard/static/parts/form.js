@@ -1,3 +1,4 @@
+// @ts-check
 // A form made from a JSON Schema: fields for plain types, JSON for the rest. The server checks what is sent; this only
 // helps to write it.
 import { html, useSignal } from '../vendor/preact.js';

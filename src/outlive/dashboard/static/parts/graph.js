@@ -1,3 +1,4 @@
+// @ts-check
 // A flow or a machine as boxes and arrows. The server says where they are; this draws them, with the state of a run in
 // them.
 import { html, useId, useRef } from '../vendor/preact.js';
@@ -213,7 +214,7 @@ export function useRunGraph(id) {
   const loaded = useLoaded(
     async (signal) => {
       const began = performance.now();
-      const found = await get(at`/runs/${id}/graph`, {}, signal);
+      const found = await /** @type {Promise<import('outlive').GraphView>} */ (get(at`/runs/${id}/graph`, {}, signal));
       took.current = performance.now() - began;
       return found;
     },

@@ -1,3 +1,4 @@
+// @ts-check
 // Values of users: plain JSON, which may be large, cut or hidden.
 import { html, useSignal } from '../vendor/preact.js';
 import { Act, Copy, figure } from './shown.js';

@@ -1,3 +1,4 @@
+// @ts-check
 // A part that is loaded when it is first wanted.
 import { html, useEffect, useSignal } from '../vendor/preact.js';
 import { say } from '../session.js';

@@ -1,3 +1,4 @@
+// @ts-check
 // A list that may be very long, page by page: it holds the pages around what is seen, and the cursors of the others.
 import { signal } from '../vendor/preact.js';
 

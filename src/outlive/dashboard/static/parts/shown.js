@@ -1,3 +1,4 @@
+// @ts-check
 // Small parts that every view has: how a status looks, what went wrong, what is missing, what can be done.
 import { html, useSignal } from '../vendor/preact.js';
 import { href, at } from '../router.js';

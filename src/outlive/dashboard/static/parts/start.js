@@ -1,3 +1,4 @@
+// @ts-check
 // Starting a run: a form from the schema of what it takes, and an id if one is wanted.
 import { html, useSignal } from '../vendor/preact.js';
 import { at, go } from '../router.js';

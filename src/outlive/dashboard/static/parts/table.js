@@ -1,3 +1,4 @@
+// @ts-check
 // A table: any number of rows of one height, of which only those are drawn that are seen; j and k go through it.
 import { html, useEffect, useLayoutEffect, useRef, useSignal } from '../vendor/preact.js';
 import { useKeys } from '../keys.js';
@@ -8,13 +9,25 @@ const AROUND = 12;
 const WHOLE_MAX = 120;
 const COPIED_MAX = 10_000;
 
+/** The number of the row whose link has the focus. */
+const focusedRow = () => /** @type {HTMLElement | null} */ (document.activeElement)?.dataset.row;
+
+/**
+ * A column: `value` is for copies, and is shown unless `cell` says how; `number` is for figures, `wide` columns are
+ * left out on a phone, and one that may `grow` takes the room that is left.
+ *
+ * @template T
+ * @typedef {{
+ *   name: string, label?: string, value?: (row: T) => unknown, cell?: (row: T) => unknown, number?: boolean,
+ *   wide?: boolean, grow?: boolean,
+ * }} Column
+ */
+
 /**
  * Props:
  * - label: what it lists, for those who do not see it.
  * - rows: an array, or `Pages`.
- * - columns: [{name, label, value(row) for copies, cell(row) unless it is the value, number: true for figures, wide:
- *   true if it is left
- *   out on a phone, grow: true if it takes what is left}].
+ * - columns: a list of `Column`.
  * - id(row); href(row): the first cell is a link to it, and Enter follows it.
  * - selection: a signal with a Set of ids, for tables with check boxes.
  * - empty: what is shown without rows. caption: what stands over it. search: a field there, which stays if nothing
@@ -61,7 +74,7 @@ export function Table({
     }
   });
   const move = (by) => {
-    const at = Number(document.activeElement?.dataset?.row ?? NaN);
+    const at = Number(focusedRow() ?? NaN);
     const index = Number.isNaN(at)
       ? by > 0
         ? Math.floor(scroller.current.scrollTop / ROW)
@@ -96,7 +109,7 @@ export function Table({
             x: [
               'choose the row',
               () => {
-                const at = document.activeElement?.dataset?.row;
+                const at = focusedRow();
                 if (at) mark(paged ? rows.at(+at) : rows[at]);
               },
             ],

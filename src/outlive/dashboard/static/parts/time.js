@@ -1,3 +1,4 @@
+// @ts-check
 // Instants and lengths of time, as people read them.
 import { html, signal } from '../vendor/preact.js';
 
@@ -7,6 +8,7 @@ setInterval(() => {
   if (!document.hidden) now.value = Date.now();
 }, 1000);
 
+/** @type {[number, string][]} */
 const UNITS = [
   [31_557_600, 'y'],
   [86_400, 'd'],

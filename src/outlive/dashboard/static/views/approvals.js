@@ -1,3 +1,4 @@
+// @ts-check
 // Approvals: what runs ask people for, the oldest first, with the form of each and the two buttons.
 import { html, useSignal } from '../vendor/preact.js';
 import { get, post, useLoaded } from '../api.js';
@@ -11,8 +12,9 @@ import { Table } from '../parts/table.js';
 import { now, Time } from '../parts/time.js';
 
 const keyOf = (it) => `${it.run_id} ${it.id}`;
-const isDue = (it) => it.deadline && new Date(it.deadline) < now.value + 3_600_000;
+const isDue = (it) => it.deadline && Date.parse(it.deadline) < now.value + 3_600_000;
 
+/** @type {import('../parts/table.js').Column<import('outlive').ApprovalRequest>[]} */
 const COLUMNS = [
   {
     name: 'title',
@@ -47,14 +49,17 @@ export default function Approvals() {
   const assignee = query.get('assignee') ?? '';
   const workflow = query.get('workflow') ?? me.value.workflows?.[0] ?? '';
   const { data, error, reload } = useLoaded(
-    async (signal) => get('/approvals', { assignee, workflow, limit: 200 }, signal),
+    async (signal) =>
+      /** @type {Promise<import('outlive').ApprovalsPage>} */ (
+        get('/approvals', { assignee, workflow, limit: 200 }, signal)
+      ),
     [assignee, workflow],
     { every: 2000 },
   );
   const rows = data.value?.items;
   const chosen = rows?.find((it) => keyOf(it) === query.get('of')) ?? null;
   const next = () => {
-    const rest = rows.filter((it) => it !== chosen);
+    const rest = rows?.filter((it) => it !== chosen) ?? [];
     setQuery({ of: rest[0] && keyOf(rest[0]) });
     reload();
   };
@@ -65,7 +70,7 @@ export default function Approvals() {
       facts=${
         rows &&
         [
-          ['open', `${rows.length}${data.value.next ? '+' : ''}`],
+          ['open', `${rows.length}${data.value?.next ? '+' : ''}`],
           ['due within an hour', rows.filter(isDue).length],
           rows[0] && ['oldest', html`<${Time} at=${rows[0].requested_at} />`],
         ].filter(Boolean)
@@ -105,7 +110,7 @@ export default function Approvals() {
             : query.get('of') &&
               html`<section class="panel">
                 <${Empty} title="This request is not open any more.">
-                  It was decided on, or its run has ended: <${RunLink} id=${query.get('of').split(' ')[0]} />
+                  It was decided on, or its run has ended: <${RunLink} id=${(query.get('of') ?? '').split(' ')[0]} />
                 </${Empty}>
               </section>`
         }

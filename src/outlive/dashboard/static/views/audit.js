@@ -1,3 +1,4 @@
+// @ts-check
 // Audit: who did what, what was refused, and whether the log is whole.
 import { html, useMemo, useSignal } from '../vendor/preact.js';
 import { get } from '../api.js';
@@ -7,6 +8,7 @@ import { Pages } from '../parts/pages.js';
 import { Table } from '../parts/table.js';
 import { Time } from '../parts/time.js';
 
+/** @type {import('../parts/table.js').Column<import('outlive').AuditEntry>[]} */
 const COLUMNS = [
   { name: 'number', number: true, value: (it) => it.number },
   { name: 'at', value: (it) => it.at, cell: (it) => html`<${Time} at=${it.at} />` },
@@ -48,11 +50,16 @@ export default function Audit() {
   const checked = useSignal(null);
   const filters = Object.fromEntries(FIELDS.map((name) => [name, query.get(name)]));
   const pages = useMemo(
-    () => new Pages((after) => get('/audit', { ...filters, limit: 200, after }), { id: (it) => it.number }),
+    () =>
+      new Pages(
+        (after) =>
+          /** @type {Promise<import('outlive').ActionsPage>} */ (get('/audit', { ...filters, limit: 200, after })),
+        { id: (it) => it.number },
+      ),
     [JSON.stringify(filters), turn.value],
   );
   const check = async () => {
-    checked.value = await get('/audit/verify');
+    checked.value = await /** @type {Promise<import('outlive').AuditCheck>} */ (get('/audit/verify'));
   };
   return html`
     <${Head} title="Audit" beside=${html`<span class="soft">who did what</span>`}>

@@ -1,3 +1,4 @@
+// @ts-check
 // Batches: a workflow for each of many rows, how far they are, and what became of each.
 import { html, useMemo } from '../vendor/preact.js';
 import { get, post, useLoaded } from '../api.js';
@@ -25,6 +26,7 @@ function Progress({ it }) {
 
 const done = (it) => `${figure(it.succeeded + it.failed)} of ${figure(it.total)}`;
 
+/** @type {import('../parts/table.js').Column<import('outlive').BatchInfo>[]} */
 const COLUMNS = [
   { name: 'id', value: (it) => it.id, cell: (it) => html`<span class="mono">${it.id}</span>` },
   { name: 'work', label: 'each row', value: (it) => it.work },
@@ -57,9 +59,14 @@ export default function Batches({ id }) {
 
 function All() {
   const after = here.value.query.get('after');
-  const { data, error, reload } = useLoaded((signal) => get('/batches', { limit: LOOKED_AT, after }, signal), [after], {
-    every: 3000,
-  });
+  const { data, error, reload } = useLoaded(
+    (signal) =>
+      /** @type {Promise<import('outlive').BatchesPage>} */ (get('/batches', { limit: LOOKED_AT, after }, signal)),
+    [after],
+    {
+      every: 3000,
+    },
+  );
   const page = data.value;
   return html`
     <${Head} title="Batches">
@@ -85,20 +92,30 @@ function All() {
 
 function One({ id }) {
   const status = here.value.query.get('status') ?? '';
-  const { data, error, reload } = useLoaded((signal) => get(at`/batches/${id}`, {}, signal), [id], {
-    every: 1500,
-  });
+  const { data, error, reload } = useLoaded(
+    (signal) => /** @type {Promise<import('outlive').BatchInfo>} */ (get(at`/batches/${id}`, {}, signal)),
+    [id],
+    {
+      every: 1500,
+    },
+  );
   const it = data.value;
   const ended = it ? it.succeeded + it.failed : 0;
   const items = useMemo(
     () =>
-      new Pages((after) => get(at`/batches/${id}/items`, { status, limit: 200, after }), {
-        id: (item) => item.index,
-      }),
+      new Pages(
+        (after) =>
+          /** @type {Promise<import('outlive').ItemsPage>} */ (
+            get(at`/batches/${id}/items`, { status, limit: 200, after })
+          ),
+        {
+          id: (item) => item.index,
+        },
+      ),
     [id, status, ended],
   );
   const retry = async () => {
-    const batch = await post(at`/batches/${id}/retry`);
+    const batch = await /** @type {Promise<import('outlive').Started>} */ (post(at`/batches/${id}/retry`));
     go(at`/batches/${batch.id}`);
   };
   const over = it && !['pending', 'running', 'waiting', 'parked'].includes(it.status);

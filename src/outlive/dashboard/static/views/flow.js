@@ -1,3 +1,4 @@
+// @ts-check
 // A flow: its document beside its graph, its draft, and its versions side by side.
 import { html, useSignal } from '../vendor/preact.js';
 import { get, post, useLoaded } from '../api.js';
@@ -23,8 +24,8 @@ export default function Flow({ name }) {
   const { data, error, reload } = useLoaded(
     async (signal) => {
       const [info, history] = await Promise.all([
-        get(at`/flows/${name}`, {}, signal),
-        get(at`/flows/${name}/history`, {}, signal),
+        /** @type {Promise<import('outlive').Flow>} */ (get(at`/flows/${name}`, {}, signal)),
+        /** @type {Promise<import('outlive').RevisionsList>} */ (get(at`/flows/${name}/history`, {}, signal)),
       ]);
       return { info, revisions: history.items };
     },
@@ -130,7 +131,7 @@ export default function Flow({ name }) {
               id === 'versions' &&
               html`
                 ${' '}
-                <span class="soft">${revisions.length}</span>
+                <span class="soft">${revisions?.length}</span>
               `
             }
           </a>`,
@@ -163,8 +164,12 @@ function Published({ name, revisions }) {
   const { data, error, reload } = useLoaded(
     async (signal) => {
       const [found, graph] = await Promise.all([
-        get(at`/flows/${name}/document`, { revision: wanted }, signal),
-        get(at`/flows/${name}/graph`, { revision: wanted }, signal),
+        /** @type {Promise<import('outlive').DocumentView>} */ (
+          get(at`/flows/${name}/document`, { revision: wanted }, signal)
+        ),
+        /** @type {Promise<import('outlive').GraphView>} */ (
+          get(at`/flows/${name}/graph`, { revision: wanted }, signal)
+        ),
       ]);
       return { ...found, graph, ranges: rangesOf(graph, found.text) };
     },
@@ -176,7 +181,8 @@ function Published({ name, revisions }) {
     </div>`;
   const found = data.value;
   const step = query.get('step');
-  const stepAt = (line) => Object.entries(found.ranges).find(([, [first, last]]) => line >= first && line <= last)?.[0];
+  const stepAt = (line) =>
+    Object.entries(found?.ranges ?? {}).find(([, [first, last]]) => line >= first && line <= last)?.[0];
   const link = (id) =>
     href(at`/flows/${name}`, { tab: 'document', revision: wanted, step: id === step ? undefined : id });
   return html`
@@ -206,7 +212,7 @@ function Published({ name, revisions }) {
           </header>
           <${Document}
             text=${found.text}
-            range=${found.ranges[step]}
+            range=${step === null ? undefined : found.ranges[step]}
             hrefOf=${(line) => {
               const id = stepAt(line);
               return id && link(id);
@@ -237,6 +243,7 @@ function Versions({ name, revisions, current, open, close }) {
   const { query } = here.value;
   const right = Number(query.get('right') ?? current?.number ?? 0);
   const left = Number(query.get('left') ?? Math.max(right - 1, 1));
+  /** @type {import('../parts/table.js').Column<import('outlive').FlowRevision>[]} */
   const columns = [
     {
       name: 'number',
@@ -313,7 +320,15 @@ function Versions({ name, revisions, current, open, close }) {
 /** Two revisions side by side. */
 function Between({ name, left, right }) {
   const { data, error, reload } = useLoaded(
-    (signal) => Promise.all([left, right].map((revision) => get(at`/flows/${name}/document`, { revision }, signal))),
+    (signal) =>
+      Promise.all(
+        [left, right].map(
+          (revision) =>
+            /** @type {Promise<import('outlive').DocumentView>} */ (
+              get(at`/flows/${name}/document`, { revision }, signal)
+            ),
+        ),
+      ),
     [left, right],
   );
   const labelled = (it) => ({ label: `revision ${it.revision}`, text: it.text });
@@ -376,7 +391,10 @@ function DisableDialog({ name, close }) {
 }
 
 function RunDialog({ name, close }) {
-  const { data, error } = useLoaded((signal) => get(at`/flows/${name}/document`, {}, signal), [name]);
+  const { data, error } = useLoaded(
+    (signal) => /** @type {Promise<import('outlive').DocumentView>} */ (get(at`/flows/${name}/document`, {}, signal)),
+    [name],
+  );
   if (!data.value) return error.value ? html`<${Problem} error=${error.value} again=${close} />` : null;
   const start = (given, id) => post(at`/flows/${name}/runs`, { input: given.input, vars: given.vars, id });
   const { input, vars, revision } = data.value;

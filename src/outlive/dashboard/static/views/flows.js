@@ -1,3 +1,4 @@
+// @ts-check
 // Flows: the documents of the library, what is published of each, and what is being written.
 import { html } from '../vendor/preact.js';
 import { get, useLoaded } from '../api.js';
@@ -10,6 +11,7 @@ import { Time } from '../parts/time.js';
 const stateOf = (it) => (!it.current ? 'draft' : it.is_enabled ? 'enabled' : 'disabled');
 const KINDS = { enabled: 'ok', disabled: 'park', draft: 'wait' };
 
+/** @type {import('../parts/table.js').Column<import('outlive').Flow>[]} */
 const COLUMNS = [
   { name: 'name', value: (it) => it.name, cell: (it) => html`<b class="mono">${it.name}</b>` },
   {
@@ -45,9 +47,13 @@ const COLUMNS = [
 ];
 
 export default function Flows() {
-  const { data, error, reload } = useLoaded(async (signal) => (await get('/flows', {}, signal)).items, [], {
-    every: 3000,
-  });
+  const { data, error, reload } = useLoaded(
+    async (signal) => (await /** @type {Promise<import('outlive').FlowsList>} */ (get('/flows', {}, signal))).items,
+    [],
+    {
+      every: 3000,
+    },
+  );
   const rows = data.value;
   return html`
     <${Head}

@@ -1,3 +1,4 @@
+// @ts-check
 // A new flow: a draft that has no name before its document says it.
 import { html } from '../vendor/preact.js';
 import { Draft } from '../parts/draft.js';

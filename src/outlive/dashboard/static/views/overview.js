@@ -1,3 +1,4 @@
+// @ts-check
 // Overview: what needs a person, then what became of the runs of the last hour, then where runs wait.
 import { html } from '../vendor/preact.js';
 import { get, useLoaded } from '../api.js';
@@ -15,7 +16,11 @@ const clock = (instant) => new Date(instant).toTimeString().slice(0, 5);
 const dayAgo = () => new Date(Math.floor((Date.now() - DAY) / 60_000) * 60_000).toISOString();
 
 export default function Overview() {
-  const { data, error, reload } = useLoaded((signal) => get('/overview', {}, signal), [], { every: 5000 });
+  const { data, error, reload } = useLoaded(
+    (signal) => /** @type {Promise<import('outlive').OverviewView>} */ (get('/overview', {}, signal)),
+    [],
+    { every: 5000 },
+  );
   const it = data.value;
   return html`
     <${Head} title="Overview" beside=${it && html`<span class="soft live">live</span>`} />

@@ -1,3 +1,4 @@
+// @ts-check
 // Queues: how full they are, which runs hold their slots, and what they allow.
 import { html, useSignal } from '../vendor/preact.js';
 import { get, post, put, useLoaded } from '../api.js';
@@ -35,6 +36,7 @@ const Used = ({ it }) =>
       ${count(it.running)} of ${it.limits.concurrency}
     </span>`;
 
+/** @type {import('../parts/table.js').Column<import('outlive').QueueState>[]} */
 const COLUMNS = [
   { name: 'name', value: (it) => it.name, cell: (it) => html`<span class="mono">${it.name}</span>` },
   {
@@ -82,9 +84,13 @@ export default function Queues({ name }) {
 }
 
 function All() {
-  const { data, error, reload } = useLoaded(async (signal) => (await get('/queues', {}, signal)).items, [], {
-    every: 2000,
-  });
+  const { data, error, reload } = useLoaded(
+    async (signal) => (await /** @type {Promise<import('outlive').QueuesList>} */ (get('/queues', {}, signal))).items,
+    [],
+    {
+      every: 2000,
+    },
+  );
   const rows = data.value;
   return html`
     <${Head}
@@ -151,9 +157,13 @@ function keysOf({ keys, holders }) {
 }
 
 function One({ name }) {
-  const { data, error, reload } = useLoaded((signal) => get(at`/queues/${name}`, {}, signal), [name], {
-    every: 1500,
-  });
+  const { data, error, reload } = useLoaded(
+    (signal) => /** @type {Promise<import('outlive').QueueState>} */ (get(at`/queues/${name}`, {}, signal)),
+    [name],
+    {
+      every: 1500,
+    },
+  );
   const it = data.value;
   const doing = useSignal('');
   const close = () => {

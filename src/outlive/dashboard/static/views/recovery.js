@@ -1,3 +1,4 @@
+// @ts-check
 // Recovery: the runs that do not move, why, and letting them go on.
 import { html, useMemo, useSignal } from '../vendor/preact.js';
 import { get, post } from '../api.js';
@@ -17,17 +18,31 @@ const SAYS = {
 };
 const KINDS = { parked: 'park', interrupted: 'wait', damaged: 'fail', undefined: 'wait' };
 
+/** Resume the parked runs; what became of each. */
+async function resumeAll(how) {
+  const found = await /** @type {Promise<import('outlive').Outcomes>} */ (
+    post('/bulk/resume', { ...how, limit: 1000 })
+  );
+  return found.items;
+}
+
 export default function Recovery() {
   const turn = useSignal(0);
   const doing = useSignal(false);
   const pages = useMemo(
-    () => new Pages(async (before) => get('/runs/stuck', { limit: 100, before }), { id: (it) => it.run.id }),
+    () =>
+      new Pages(
+        async (before) =>
+          /** @type {Promise<import('outlive').IncompleteList>} */ (get('/runs/stuck', { limit: 100, before })),
+        { id: (it) => it.run.id },
+      ),
     [turn.value],
   );
   const again = () => {
     turn.value += 1;
   };
-  const rows = pages.version.value >= 0 && pages.rows;
+  const rows = pages.version.value >= 0 ? pages.rows : [];
+  /** @type {import('../parts/table.js').Column<import('outlive').Incomplete>[]} */
   const columns = [
     { name: 'id', value: (it) => it.run.id, cell: (it) => html`<span class="mono">${it.run.id}</span>` },
     { name: 'workflow', value: (it) => it.run.workflow },
@@ -102,7 +117,7 @@ export default function Recovery() {
         close=${() => {
           doing.value = false;
         }}
-        preview=${async () => (await post('/bulk/resume', { dry_run: true, limit: 1000 })).items}
+        preview=${() => resumeAll({ dry_run: true })}
         show=${(items) =>
           html`<p>
             <b>
@@ -110,7 +125,7 @@ export default function Recovery() {
             </b>${' '}
             Those whose reason is still there park again.
           </p>`}
-        act=${async () => (await post('/bulk/resume', { limit: 1000 })).items}
+        act=${() => resumeAll({})}
         done=${(items) => {
           again();
           return `${items.filter((it) => it.done).length} of ${items.length} resumed.`;

@@ -1,3 +1,4 @@
+// @ts-check
 // The graph of a run on a page of its own, live: the document of its flow beside it, and what there is to say of the
 // step that is selected.
 import { html } from '../vendor/preact.js';
@@ -9,6 +10,7 @@ import { Empty, Head, Problem, RunLink, Status } from '../parts/shown.js';
 import { Table } from '../parts/table.js';
 import { lasts, Time } from '../parts/time.js';
 
+/** @type {import('../parts/table.js').Column<import('outlive').GraphNode>[]} */
 const COLUMNS = [
   { name: 'step', value: (it) => it.id, cell: (it) => html`<span class="mono">${it.id}</span>` },
   {
@@ -29,7 +31,10 @@ const COLUMNS = [
 
 export default function RunGraphView({ id }) {
   const { data, error, reload } = useRunGraph(id);
-  const run = useLoaded((signal) => get(at`/runs/${id}`, {}, signal), [id, data.value]).data.value;
+  const run = useLoaded(
+    (signal) => /** @type {Promise<import('outlive').Run>} */ (get(at`/runs/${id}`, {}, signal)),
+    [id, data.value],
+  ).data.value;
   const graph = data.value;
   const step = here.value.query.get('step');
   const link = (node) => href(at`/runs/${id}/graph`, { step: node.id === step ? undefined : node.id });
@@ -92,8 +97,16 @@ function Text({ run, graph, step, link }) {
   const { data } = useLoaded(
     async (signal) => {
       const hash = run.version.toString(16).padStart(12, '0');
-      const found = (await get(at`/flows/${run.workflow}/history`, {}, signal)).items.find((it) => it.hash === hash);
-      return found ? get(at`/flows/${run.workflow}/document`, { revision: found.number }, signal) : null;
+      const found = (
+        await /** @type {Promise<import('outlive').RevisionsList>} */ (
+          get(at`/flows/${run.workflow}/history`, {}, signal)
+        )
+      ).items.find((it) => it.hash === hash);
+      return found
+        ? /** @type {Promise<import('outlive').DocumentView>} */ (
+            get(at`/flows/${run.workflow}/document`, { revision: found.number }, signal)
+          )
+        : null;
     },
     [run.workflow, run.version],
   );

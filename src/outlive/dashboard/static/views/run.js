@@ -1,3 +1,4 @@
+// @ts-check
 // The page of one run: the sentence first, then its facts, the timeline with what is chosen beside it, and below the
 // events, what it shows of itself, its tree, or another run to compare with.
 import { html, useMemo, useRef, useSignal } from '../vendor/preact.js';

@@ -1,3 +1,4 @@
+// @ts-check
 // Runs: a live list with every filter of the API in the URL, saved views, and what can be done to many runs.
 import { html, useMemo, useRef, useSignal } from '../vendor/preact.js';
 import { follow, get, post, useFollow, useLoaded } from '../api.js';
@@ -55,6 +56,7 @@ const what = (run) =>
       (run.status === 'pending' && run.queue && `in line in ${run.queue}`) ||
       run.waits.map((wait) => `${wait.kind} ${wait.name} ${wait.detail}`.trim()).join(', ');
 
+/** @type {import('../parts/table.js').Column<import('outlive').Run>[]} */
 const COLUMNS = [
   {
     name: 'id',
@@ -85,7 +87,7 @@ const COLUMNS = [
     name: 'took',
     number: true,
     wide: true,
-    value: (run) => (run.finished_at ? (new Date(run.finished_at) - new Date(run.created_at)) / 1000 : ''),
+    value: (run) => (run.finished_at ? (Date.parse(run.finished_at) - Date.parse(run.created_at)) / 1000 : ''),
     cell: (run) => html`<${Length} from=${run.created_at} to=${run.finished_at} />`,
   },
   {
@@ -123,12 +125,23 @@ export default function Runs() {
   const filters = filtersOf(query);
   const order = query.get('order') ?? '-created_at';
   const wanted = JSON.stringify([filters, order]);
-  const pages = useMemo(() => new Pages((after) => get('/runs', { ...filters, order, limit: PAGE, after })), [wanted]);
+  const pages = useMemo(
+    () =>
+      new Pages(
+        (after) =>
+          /** @type {Promise<import('outlive').RunsPage>} */ (get('/runs', { ...filters, order, limit: PAGE, after })),
+      ),
+    [wanted],
+  );
   const state = useSignal('');
   const selection = useSignal(new Set());
   const doing = useSignal(null);
   const search = useRef(null);
-  const counted = useLoaded((signal) => get('/runs/count', filters, signal), [wanted], { every: 10_000 });
+  const counted = useLoaded(
+    (signal) => /** @type {Promise<import('outlive').Count>} */ (get('/runs/count', filters, signal)),
+    [wanted],
+    { every: 10_000 },
+  );
   useFollow(
     (signal) => {
       selection.value = new Set();
@@ -306,7 +319,9 @@ const local = (instant) =>
     : '';
 
 function MoreFilters({ filters, order }) {
-  const { data } = useLoaded((signal) => get('/workflows', {}, signal));
+  const { data } = useLoaded(
+    (signal) => /** @type {Promise<import('outlive').WorkflowsList>} */ (get('/workflows', {}, signal)),
+  );
   const names = [...new Set(data.value?.items.map((each) => each.name) ?? [])];
   const input = {
     text: (name) =>
@@ -553,13 +568,15 @@ function Bulk({ verb, label, kind, path, says, chosen, filters, close, done }) {
   // Workers carry it out, and go on when this page is closed.
   const many = async () => {
     const { dry_run: _, limit: __, ...wanted } = body(false);
-    const { id } = await post('/bulk/operations', { ...wanted, verb });
-    let it = await get(at`/bulk/operations/${id}`);
+    const { id } = await /** @type {Promise<import('outlive').Started>} */ (
+      post('/bulk/operations', { ...wanted, verb })
+    );
+    let it = await /** @type {Promise<import('outlive').BulkProgress>} */ (get(at`/bulk/operations/${id}`));
     for (let looks = 0; !it.finished_at && looks < OPERATION_LOOKS_MAX; looks += 1) {
       await new Promise((go) => {
         setTimeout(go, OPERATION_LOOK_MS);
       });
-      it = await get(at`/bulk/operations/${id}`);
+      it = await /** @type {Promise<import('outlive').BulkProgress>} */ (get(at`/bulk/operations/${id}`));
     }
     return { done: it.done, of: it.found, goesOn: it.finished_at ? '' : ` It goes on: operation ${id}.` };
   };

@@ -1,3 +1,4 @@
+// @ts-check
 // Schedules: when workflows start by themselves; the next fires on a time line, and one schedule with what can be done
 // to it.
 import { html, useSignal } from '../vendor/preact.js';
@@ -44,6 +45,7 @@ const Last = ({ runs }) =>
     )}
   </span>`;
 
+/** @type {import('../parts/table.js').Column<import('outlive').Schedule>[]} */
 const COLUMNS = [
   { name: 'name', value: (it) => it.name, cell: (it) => html`<span class="mono">${it.name}</span>` },
   { name: 'workflow', wide: true, value: (it) => it.workflow },
@@ -91,8 +93,10 @@ const COLUMNS = [
 
 async function allSchedules(signal) {
   const found = [];
-  for (let after = ''; after !== null && found.length < 2000; ) {
-    const page = await get('/schedules', { limit: 500, after }, signal);
+  for (let after = /** @type {string | null} */ (''); after !== null && found.length < 2000; ) {
+    const page = await /** @type {Promise<import('outlive').SchedulesList>} */ (
+      get('/schedules', { limit: 500, after }, signal)
+    );
     found.push(...page.items);
     after = page.next;
   }
@@ -119,7 +123,7 @@ function All() {
       }
     />
     <${Problem} error=${error.value} again=${reload} />
-    ${rows?.length > 0 && html`<${TimeLine} schedules=${rows} />`}
+    ${rows && rows.length > 0 && html`<${TimeLine} schedules=${rows} />`}
     ${
       rows &&
       html`<${Table}
@@ -144,14 +148,14 @@ function TimeLine({ schedules }) {
   const size = WINDOWS[chosen] ?? WINDOWS['24h'];
   const start = now.value;
   const rows = schedules
-    .filter((it) => it.next_fires.length && new Date(it.next_fires[0]) - start < size)
-    .sort((a, b) => new Date(a.next_fires[0]) - new Date(b.next_fires[0]))
+    .filter((it) => it.next_fires.length && Date.parse(it.next_fires[0]) - start < size)
+    .sort((a, b) => Date.parse(a.next_fires[0]) - Date.parse(b.next_fires[0]))
     .slice(0, DRAWN_MAX);
   const left = Math.min(180, width.value * 0.3);
-  const place = (instant) => left + ((new Date(instant) - start) / size) * (width.value - left - 12);
+  const place = (instant) => left + ((Date.parse(instant) - start) / size) * (width.value - left - 12);
   const height = 28 + rows.length * 24;
   // The server says the next few fires only: a line says that more come.
-  const goesOn = (it) => it.next_fires.length > 1 && new Date(it.next_fires[it.next_fires.length - 1]) - start < size;
+  const goesOn = (it) => it.next_fires.length > 1 && Date.parse(it.next_fires[it.next_fires.length - 1]) - start < size;
   const steps = [0, 0.25, 0.5, 0.75, 1];
   const label = (share) => (share === 0 ? 'now' : `+${lasts(size * share)}`);
   const summary = rows.map((it) => `${it.name} ${relative(it.next_fires[0], start)}`).join(', ');
@@ -209,7 +213,7 @@ function TimeLine({ schedules }) {
                     ${it.name.length > left / 7.6 ? `${it.name.slice(0, Math.floor(left / 7.6) - 1)}…` : it.name}
                   </text>
                   ${it.next_fires
-                    .filter((fire) => new Date(fire) - start < size)
+                    .filter((fire) => Date.parse(fire) - start < size)
                     .map(
                       (fire) =>
                         html`<rect
@@ -245,9 +249,13 @@ function TimeLine({ schedules }) {
 }
 
 function One({ name }) {
-  const { data, error, reload } = useLoaded((signal) => get(at`/schedules/${name}`, {}, signal), [name], {
-    every: 2000,
-  });
+  const { data, error, reload } = useLoaded(
+    (signal) => /** @type {Promise<import('outlive').Schedule>} */ (get(at`/schedules/${name}`, {}, signal)),
+    [name],
+    {
+      every: 2000,
+    },
+  );
   const it = data.value;
   const doing = useSignal('');
   const close = () => {
@@ -268,7 +276,7 @@ function One({ name }) {
     `;
   const [state, kind] = stateOf(it);
   const trigger = async () => {
-    const run = await post(at`/schedules/${name}/trigger`);
+    const run = await /** @type {Promise<import('outlive').Started>} */ (post(at`/schedules/${name}/trigger`));
     go(at`/runs/${run.id}`);
   };
   const resume = async () => {
@@ -411,11 +419,13 @@ function Backfill({ name, close, after }) {
     range.value = { ...range.value, [key]: event.target.value };
   };
   const act = async () => {
-    const found = await post(at`/schedules/${name}/backfill`, {
-      start: new Date(range.value.start).toISOString(),
-      end: new Date(range.value.end).toISOString(),
-      overlap: range.value.overlap,
-    });
+    const found = await /** @type {Promise<import('outlive').BackfillView>} */ (
+      post(at`/schedules/${name}/backfill`, {
+        start: new Date(range.value.start).toISOString(),
+        end: new Date(range.value.end).toISOString(),
+        overlap: range.value.overlap,
+      })
+    );
     return after(found);
   };
   return html`<${ActionDialog}

@@ -1,3 +1,4 @@
+// @ts-check
 // Workers: which processes work on the store, until when their leases hold, and what they can run.
 import { html } from '../vendor/preact.js';
 import { get, useLoaded } from '../api.js';
@@ -5,6 +6,7 @@ import { Empty, Head, Problem, Status } from '../parts/shown.js';
 import { Table } from '../parts/table.js';
 import { Time } from '../parts/time.js';
 
+/** @type {import('../parts/table.js').Column<import('outlive').Worker>[]} */
 const COLUMNS = [
   {
     name: 'name',
@@ -43,11 +45,15 @@ const COLUMNS = [
 ];
 
 export default function Workers() {
-  const { data, error, reload } = useLoaded(async (signal) => (await get('/workers', {}, signal)).items, [], {
-    every: 2000,
-  });
+  const { data, error, reload } = useLoaded(
+    async (signal) => (await /** @type {Promise<import('outlive').WorkersList>} */ (get('/workers', {}, signal))).items,
+    [],
+    {
+      every: 2000,
+    },
+  );
   const rows = data.value;
-  const live = rows?.filter((it) => it.status === 'live').length;
+  const live = rows?.filter((it) => it.status === 'live').length ?? 0;
   return html`
     <${Head}
       title="Workers"

@@ -1,3 +1,4 @@
+// @ts-check
 // A workflow: what it takes, the graph of a machine, its last runs, and a form that starts one.
 import { html, useSignal } from '../vendor/preact.js';
 import { get, post, useLoaded } from '../api.js';
@@ -13,6 +14,7 @@ import { Table } from '../parts/table.js';
 import { Length, Time } from '../parts/time.js';
 import { byName, takes } from './workflows.js';
 
+/** @type {import('../parts/table.js').Column<import('outlive').Run>[]} */
 const RUNS = [
   { name: 'id', value: (it) => it.id, cell: (it) => html`<span class="mono">${it.id}</span>` },
   { name: 'status', value: (it) => it.status, cell: (it) => html`<${Status} of=${it.status} />` },
@@ -27,13 +29,22 @@ const RUNS = [
 
 export default function Workflow({ name }) {
   const { data, error, reload } = useLoaded(
-    async (signal) => byName((await get(at`/workflows/${name}`, {}, signal)).items)[0] ?? null,
+    async (signal) =>
+      byName(
+        (await /** @type {Promise<import('outlive').WorkflowsList>} */ (get(at`/workflows/${name}`, {}, signal))).items,
+      )[0] ?? null,
     [name],
     { every: 3000 },
   );
-  const runs = useLoaded(async (signal) => (await get('/runs', { workflow: name, limit: 20 }, signal)).items, [name], {
-    every: 2000,
-  });
+  const runs = useLoaded(
+    async (signal) =>
+      (await /** @type {Promise<import('outlive').RunsPage>} */ (get('/runs', { workflow: name, limit: 20 }, signal)))
+        .items,
+    [name],
+    {
+      every: 2000,
+    },
+  );
   const dialog = useSignal(null);
   const close = () => {
     dialog.value = null;
@@ -162,7 +173,11 @@ export default function Workflow({ name }) {
 
 /** The graph of a machine, beside what it takes; a function has only the latter. */
 function States({ name, version, children }) {
-  const { data } = useLoaded((signal) => get(at`/workflows/${name}/graph`, { version }, signal), [name, version]);
+  const { data } = useLoaded(
+    (signal) =>
+      /** @type {Promise<import('outlive').GraphView>} */ (get(at`/workflows/${name}/graph`, { version }, signal)),
+    [name, version],
+  );
   const graph = data.value;
   const state = here.value.query.get('state');
   if (!graph) return null;

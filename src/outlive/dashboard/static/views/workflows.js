@@ -1,3 +1,4 @@
+// @ts-check
 // Workflows: what workers can run, in every version, and what it takes.
 import { html } from '../vendor/preact.js';
 import { get, useLoaded } from '../api.js';
@@ -49,9 +50,14 @@ const COLUMNS = [
 ];
 
 export default function Workflows() {
-  const { data, error, reload } = useLoaded(async (signal) => byName((await get('/workflows', {}, signal)).items), [], {
-    every: 3000,
-  });
+  const { data, error, reload } = useLoaded(
+    async (signal) =>
+      byName((await /** @type {Promise<import('outlive').WorkflowsList>} */ (get('/workflows', {}, signal))).items),
+    [],
+    {
+      every: 3000,
+    },
+  );
   const rows = data.value;
   return html`
     <${Head}

@@ -1,3 +1,4 @@
+// @ts-check
 // What can be done to a run: one dialog for each verb.
 import { html, useEffect, useSignal } from '../../vendor/preact.js';
 import { del, post } from '../../api.js';
@@ -32,7 +33,7 @@ function Reason({ value }) {
   </${Field}>`;
 }
 
-function reasoned(verb, { title, label, kind, done, words }) {
+function reasoned(verb, { title, label, kind = 'do', done, words }) {
   return function Reasoned({ run, followed, close }) {
     const reason = useSignal('');
     return html`<${ActionDialog}
@@ -110,10 +111,12 @@ function Ask({ run, of = '', close }) {
   const body = useSignal(undefined);
   const answer = useSignal(null);
   const act = async () => {
-    answer.value = await post(
-      at`/runs/${run.id}/asks/${name.value}`,
-      { body: body.value ?? null, wait: 20 },
-      { 'idempotency-key': crypto.randomUUID() },
+    answer.value = await /** @type {Promise<import('outlive').AnswerView>} */ (
+      post(
+        at`/runs/${run.id}/asks/${name.value}`,
+        { body: body.value ?? null, wait: 20 },
+        { 'idempotency-key': crypto.randomUUID() },
+      )
     );
   };
   const given = answer.value;
@@ -332,7 +335,9 @@ function Fork({ run, row, followed, close }) {
     if (mode.value === 'set')
       body.set = { [call.value]: value.value === undefined ? (known.value?.whole ?? null) : value.value };
     if (mode.value === 'input') body.input = input.value ?? known.value?.whole;
-    const made = await post(at`/runs/${run.id}/fork`, body, { 'idempotency-key': crypto.randomUUID() });
+    const made = await /** @type {Promise<import('outlive').Started>} */ (
+      post(at`/runs/${run.id}/fork`, body, { 'idempotency-key': crypto.randomUUID() })
+    );
     go(at`/runs/${made.id}`);
   };
   const pick = (of, label, hint) =>

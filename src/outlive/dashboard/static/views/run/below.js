@@ -1,3 +1,4 @@
+// @ts-check
 // Below the timeline: the events, what the run shows of itself, its tree, and another run to compare with.
 import { html, useEffect, useMemo, useSignal } from '../../vendor/preact.js';
 import { follow, get, useLoaded } from '../../api.js';
@@ -84,7 +85,9 @@ function States({ run, query }) {
 
 function Output({ followed, run, query }) {
   const { data, error, reload } = useLoaded(
-    async (signal) => (await get(at`/runs/${run.id}/streams`, {}, signal)).items,
+    async (signal) =>
+      (await /** @type {Promise<import('outlive').StreamsList>} */ (get(at`/runs/${run.id}/streams`, {}, signal)))
+        .items,
     [run.id, run.status],
     { every: run.finished_at ? 0 : 3000 },
   );
@@ -140,9 +143,11 @@ function Stream({ run, name }) {
   const left = useSignal(0);
   useEffect(() => {
     const leaving = new AbortController();
-    let [held, timer] = [[], null];
+    /** @type {any[]} */
+    let held = [];
+    let timer = 0;
     const draw = () => {
-      timer = null;
+      timer = 0;
       left.value += Math.max(held.length - ITEMS_MAX, 0);
       held = held.slice(-ITEMS_MAX);
       items.value = held;
@@ -152,7 +157,7 @@ function Stream({ run, name }) {
       on: {
         stream: (item) => {
           held.push(item);
-          timer ??= setTimeout(draw, 100);
+          timer ||= setTimeout(draw, 100);
         },
       },
     });
@@ -184,16 +189,18 @@ function Stream({ run, name }) {
 function Tree({ run, version }) {
   // With the events, but not with each of a hundred a second.
   const { data, error, reload } = useLoaded(
-    async (signal) => (await get(at`/runs/${run.id}/tree`, {}, signal)).items,
+    async (signal) =>
+      (await /** @type {Promise<import('outlive').RunsList>} */ (get(at`/runs/${run.id}/tree`, {}, signal))).items,
     [run.id, run.status],
     { every: run.finished_at ? 0 : 2000 },
   );
   const rows = data.value;
   const depths = useMemo(() => {
     const found = {};
-    for (const it of rows ?? []) found[it.id] = it.parent_id in found ? found[it.parent_id] + 1 : 0;
+    for (const it of rows ?? []) found[it.id] = (found[it.parent_id ?? ''] ?? -1) + 1;
     return found;
   }, [rows]);
+  /** @type {import('../../parts/table.js').Column<import('outlive').Run>[]} */
   const columns = [
     {
       name: 'run',

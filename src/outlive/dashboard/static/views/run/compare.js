@@ -1,3 +1,4 @@
+// @ts-check
 // Two runs of one workflow side by side: both timelines from their beginnings, and where they differ.
 import { html, useEffect, useMemo, useSignal } from '../../vendor/preact.js';
 import { get, useLoaded } from '../../api.js';
@@ -17,9 +18,11 @@ export function Compare({ followed, run, version, query }) {
   const error = useSignal(null);
   const { data } = useLoaded(
     async (signal) =>
-      (await get('/runs', { workflow: run.workflow, limit: 50, roots_only: true }, signal)).items.filter(
-        (it) => it.id !== run.id,
-      ),
+      (
+        await /** @type {Promise<import('outlive').RunsPage>} */ (
+          get('/runs', { workflow: run.workflow, limit: 50, roots_only: true }, signal)
+        )
+      ).items.filter((it) => it.id !== run.id),
     [run.id],
   );
   useEffect(() => {

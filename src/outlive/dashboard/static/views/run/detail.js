@@ -1,3 +1,4 @@
+// @ts-check
 // The side panel: what is chosen in the timeline or in the events; the run itself if nothing is.
 import { html, useEffect, useSignal } from '../../vendor/preact.js';
 import { Json } from '../../parts/json.js';

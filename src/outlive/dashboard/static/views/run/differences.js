@@ -1,3 +1,4 @@
+// @ts-check
 // Where two runs of one workflow differ. Pure.
 
 /** How long a row took: from its first bar to its last; null if it took no time. */

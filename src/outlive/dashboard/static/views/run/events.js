@@ -1,3 +1,4 @@
+// @ts-check
 // The events of a run, newest first.
 import { html, useMemo, useSignal } from '../../vendor/preact.js';
 import { at, href } from '../../router.js';
@@ -11,17 +12,16 @@ import { millis, nameOfWorker } from './timeline.js';
  */
 class EventRows {
   constructor(events, run, wanted) {
-    Object.assign(this, {
-      events,
-      run,
-      wanted,
-      oldestFirst: [],
-      looked: 0,
-      worker: '',
-      version: { value: 0 },
-      isKnown: true,
-      isWhole: true,
-    });
+    this.events = events;
+    this.run = run;
+    this.wanted = wanted;
+    /** @type {{event: any, worker: string}[]} */
+    this.oldestFirst = [];
+    this.looked = 0;
+    this.worker = '';
+    this.version = { value: 0 };
+    this.isKnown = true;
+    this.isWhole = true;
   }
 
   /** Look at the events that have come since. */

@@ -1,3 +1,4 @@
+// @ts-check
 // All that the page of a run knows, as it changes: the history first, then what comes live, through the same fold.
 import { batch, signal, useLayoutEffect, useRef } from '../../vendor/preact.js';
 import { follow, get } from '../../api.js';
@@ -85,7 +86,7 @@ export class Followed {
     if (this.state.peek() !== 'over') return;
     const { signal: leaving } = this.leaving;
     try {
-      const run = await get(at`/runs/${this.id}`, {}, leaving);
+      const run = await /** @type {Promise<import('outlive').Run>} */ (get(at`/runs/${this.id}`, {}, leaving));
       if (run.updated_at === this.run.peek().updated_at || this.state.peek() !== 'over') return;
       this.run.value = run;
       this.state.value = 'live';
@@ -160,10 +161,14 @@ export class Followed {
       const { signal: leaving } = this.leaving;
       try {
         const [why, steps, approvals] = await Promise.all([
-          get(at`/runs/${this.id}/why`, {}, leaving),
-          this.run.peek().finished_at ? { items: [] } : get(at`/runs/${this.id}/steps`, { arguments: true }, leaving),
+          /** @type {Promise<import('outlive').WhyView>} */ (get(at`/runs/${this.id}/why`, {}, leaving)),
+          this.run.peek().finished_at
+            ? { items: [] }
+            : /** @type {Promise<import('outlive').StepsView>} */ (
+                get(at`/runs/${this.id}/steps`, { arguments: true }, leaving)
+              ),
           this.run.peek().approvals.length || this.approvals.peek().length
-            ? get(at`/runs/${this.id}/approvals`, {}, leaving)
+            ? /** @type {Promise<import('outlive').ApprovalsPage>} */ (get(at`/runs/${this.id}/approvals`, {}, leaving))
             : { items: [] },
         ]);
         batch(() => {
@@ -180,7 +185,9 @@ export class Followed {
 
   /** What the arguments of the workflow are called. */
   async describe() {
-    const workflows = await get(at`/workflows/${this.run.peek().workflow}`, {}, this.leaving.signal).catch(() => null);
+    const workflows = await /** @type {Promise<import('outlive').WorkflowsList>} */ (
+      get(at`/workflows/${this.run.peek().workflow}`, {}, this.leaving.signal)
+    ).catch(() => null);
     this.schema.value = workflows?.items.find((it) => it.version === this.run.peek().version) ?? null;
   }
 

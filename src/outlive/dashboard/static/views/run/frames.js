@@ -1,3 +1,4 @@
+// @ts-check
 // Errors as people read them: the frames of their own code first. Pure.
 
 const FRAME = /File "(.+)", line (\d+), in (.+)(?:\n {4,}(.+))?/g;

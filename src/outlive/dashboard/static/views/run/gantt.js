@@ -1,3 +1,4 @@
+// @ts-check
 // The timeline as a drawing: names on the left, bars on the right; only the rows that are seen are drawn, so that ten
 // thousand cost what fifty do.
 import { html, useEffect, useLayoutEffect, useMemo, useRef, useSignal } from '../../vendor/preact.js';
@@ -44,6 +45,8 @@ function beside(row, now) {
  * the run in its tree), selected (key), urlOf(key), choose(key), isLoading (nothing is known yet), collapsed (signal
  * with a Set), label, keys, critical, even, view (signal [first, last]), beside: {timeline, from} of another run, so
  * that both are drawn with the same scale.
+ *
+ * @param {any} props
  */
 export function Gantt({
   timeline,

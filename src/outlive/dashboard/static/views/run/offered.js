@@ -1,3 +1,4 @@
+// @ts-check
 // Which actions are offered for a run now, and to this user. Their dialogs are in actions.js, which is loaded when one
 // is opened.
 import { can } from '../../session.js';

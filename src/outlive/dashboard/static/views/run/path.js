@@ -1,3 +1,4 @@
+// @ts-check
 // What decided how long a run took: from its end backwards, always the bar that ended last before. Pure.
 
 /** The bars of a timeline that can hold a run up: [{row, bar}]; those of a child stand for the child. */

@@ -1,3 +1,4 @@
+// @ts-check
 // Where moments are on a drawing. The axis is not even: time in which no worker owned the run (it waits, or its worker
 // was lost) is squeezed, so that steps of milliseconds stay visible beside an approval of two days. Within a piece the
 // axis is even. Pure.
@@ -8,15 +9,26 @@ const IDLE_MAX = 0.25;
 const STEPS = [1, 2, 5];
 
 /**
+ * A part of the time from one moment to another, and where it is drawn: two places, known when all pieces are.
+ * @typedef {{from: number, to: number, squeezed: boolean, size: number, start: number, end: number}} Piece
+ */
+
+/**
  * Places of moments between 0 and 1. `busy` are the spans in which something runs: [[from, to], ...]; `moments` are
  * instants beside which there should be room. With `even`, one piece.
  */
 export class Scale {
+  /**
+   * @param {number} from
+   * @param {number} to
+   * @param {[number, number][]} busy
+   * @param {{even?: boolean, moments?: number[]}} how
+   */
   constructor(from, to, busy = [], { even = false, moments = [] } = {}) {
     this.from = from;
     this.to = Math.max(to, from + 0.001);
     this.pieces = even
-      ? [{ from, to: this.to, squeezed: false, size: this.to - from }]
+      ? [pieceOf(from, this.to, false, this.to - from)]
       : piecesOf(this.from, this.to, joined(busy, moments, this.from, this.to));
     const whole = this.pieces.reduce((sum, piece) => sum + piece.size, 0);
     let place = 0;
@@ -106,10 +118,14 @@ function joined(spans, moments, from, to) {
   return found;
 }
 
+/** @returns {Piece} */
+const pieceOf = (from, to, squeezed, size) => ({ from, to, squeezed, size, start: 0, end: 0 });
+
 function piecesOf(from, to, busy) {
   const total = busy.reduce((sum, [begin, end]) => sum + end - begin, 0);
   const whole = to - from;
   const most = Math.max(total, whole * 1e-5) * IDLE_SHARE;
+  /** @type {Piece[]} */
   const pieces = [];
   let done = from;
   const add = (end, squeezed) => {
@@ -118,7 +134,7 @@ function piecesOf(from, to, busy) {
     if (last && !last.squeezed && !squeezed) {
       last.to = end;
       last.size = end - last.from;
-    } else pieces.push({ from: done, to: end, squeezed, size: end - done });
+    } else pieces.push(pieceOf(done, end, squeezed, end - done));
     done = end;
   };
   for (const [begin, end] of [...busy, [to, to]]) {
@@ -126,7 +142,7 @@ function piecesOf(from, to, busy) {
     add(begin, idle > most * 2);
     add(end, false);
   }
-  if (!pieces.length) pieces.push({ from, to, squeezed: false, size: whole });
+  if (!pieces.length) pieces.push(pieceOf(from, to, false, whole));
   squeeze(pieces);
   return pieces;
 }

@@ -1,3 +1,4 @@
+// @ts-check
 // The sentence of a run: what it waits for, since when, what happens next, and the one action that would move it. Pure:
 // it is given the row of the run, the sentence of the API with its advice (`why`, `advice`), the requests for approval,
 // the timeline, and the time.

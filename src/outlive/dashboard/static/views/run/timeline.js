@@ -1,3 +1,4 @@
+// @ts-check
 // What happened in a tree of runs and when: the events of a journal, folded one by one into rows that can be drawn. The
 // same fold takes the events of a history and those that come live. It is pure: no page, no clock.
 //
@@ -52,9 +53,30 @@ const BOOKS = new Set([
 ]);
 
 /**
- * One thing in a timeline. Bars: {from, to (null while it goes on), kind, seq, ...}; kinds are ok, fail, run, wait,
- * park, off, again.
+ * A span of a row; `to` is null while it goes on. Kinds are ok, fail, run, wait, park, off, again.
+ *
+ * @typedef {{
+ *   from: number, to: number | null, kind: string, seq: number, worker?: string, attempt?: number,
+ *   failure?: Failure | null, retryAt?: number | null, until?: number | null, ask?: string, isHollow?: boolean,
+ *   undone?: boolean,
+ * }} Bar
  */
+/** @typedef {{at: number, seq: number, kind: string}} Mark */
+/** @typedef {import('outlive').Failure} Failure */
+/** @typedef {import('outlive').Event} Event */
+/**
+ * One thing in a timeline.
+ *
+ * @typedef {{
+ *   key: string, kind: string, label: string, number: number, at: number, bars: Bar[], marks: Mark[], seqs: number[],
+ *   open: boolean, state: string, note: string, failure: Failure | null, child: number | null, link: string | null,
+ *   again: number, version?: number, intended?: number, wasLost?: boolean, approval?: string,
+ * }} Row
+ */
+/** @typedef {{from: number, to: number, lost: string, taken: string, seq: number}} Gap */
+/** @typedef {{worker: string, from: number, to: number | null, lost: boolean}} Owner */
+
+/** @returns {Row} */
 function newRow(key, kind, label, number, at) {
   return {
     key,
@@ -71,6 +93,7 @@ function newRow(key, kind, label, number, at) {
     failure: null,
     child: null,
     link: null,
+    again: 1,
   };
 }
 
@@ -80,30 +103,64 @@ export class Timeline {
     this.rootId = '';
     /** Changes with every event. */
     this.version = 0;
+    /** @type {number | null} */
     this.beganAt = null;
+    /** @type {number | null} */
     this.lastAt = null;
     this.lastSeq = -1;
     this.count = 0;
-    /** The end of the root: {at, status}; null while it goes on. */
+    /**
+     * The end of the root; null while it goes on.
+     * @type {{at: number, status: string, seq: number} | null}
+     */
     this.end = null;
-    /** Crashes: {from, to, lost, taken, seq}. */
+    /**
+     * Crashes.
+     * @type {Gap[]}
+     */
     this.gaps = [];
-    /** Who owned the tree: {worker, from, to (null now), lost}. */
+    /**
+     * Who owned the tree; `to` is null now.
+     * @type {Owner[]}
+     */
     this.owners = [];
-    /** Rows by run number. */
+    /**
+     * Rows by run number.
+     * @type {Map<number, Row[]>}
+     */
     this.rows = new Map([[0, []]]);
-    /** Rows by key. */
+    /**
+     * Rows by key.
+     * @type {Map<string, Row>}
+     */
     this.byKey = new Map();
-    /** The last row of each kind and name. */
+    /**
+     * The last row of each kind and name.
+     * @type {Map<string, Row>}
+     */
     this.lastOf = new Map();
-    /** Rows by the number of one of their events. */
+    /**
+     * Rows by the number of one of their events.
+     * @type {Map<number, Row>}
+     */
     this.bySeq = new Map();
-    /** The rows of children, by their numbers. */
+    /**
+     * The rows of children, by their numbers.
+     * @type {Map<number, Row>}
+     */
     this.heads = new Map();
+    /** @type {Record<string, any>} */
     this.published = {};
+    /**
+     * The crash that the last claim ended, and when each run of the tree went on after it.
+     * @type {{gap: Gap, facts: Record<number, number>} | null}
+     */
     this.claim = null;
+    /** @type {Map<string, {row: Row, bar: Bar}>} */
     this.waiting = new Map();
+    /** @type {number | null} */
     this.wokenAt = null;
+    /** @type {{row?: Row, bar?: Bar} | null} */
     this.rest = null;
   }
 
@@ -113,6 +170,7 @@ export class Timeline {
     return this;
   }
 
+  /** @param {Event} event */
   take(event) {
     if (event.seq <= this.lastSeq) return;
     const at = millis(event.at);
@@ -149,8 +207,8 @@ export class Timeline {
     row.again = again;
     this.byKey.set(row.key, row);
     this.lastOf.set(first, row);
-    let own = this.rows.get(number);
-    if (!own) this.rows.set(number, (own = []));
+    const own = this.rows.get(number) ?? [];
+    this.rows.set(number, own);
     let place = own.length;
     while (place > 0 && own[place - 1].at > at) place -= 1;
     if (place === own.length) own.push(row);
@@ -159,7 +217,7 @@ export class Timeline {
   }
 
   /** The last row of this kind and name that fits; undefined if there is none. */
-  last(number, kind, name, fits = () => true) {
+  last(number, kind, name, /** @type {(row: Row) => boolean} */ fits = () => true) {
     const found = this.lastOf.get(nameOf(number, kind, name));
     return found && fits(found) ? found : undefined;
   }
@@ -177,7 +235,7 @@ export class Timeline {
   moveUp(row, at) {
     if (at >= row.at) return;
     row.at = at;
-    const own = this.rows.get(row.number);
+    const own = this.rows.get(row.number) ?? [];
     let place = own.lastIndexOf(row);
     while (place > 0 && own[place - 1].at > at) {
       own[place] = own[place - 1];
@@ -199,7 +257,7 @@ export class Timeline {
   own(worker, at, interrupted, seq) {
     const before = this.owners[this.owners.length - 1];
     if (interrupted) {
-      const gap = { from: this.lastAt, to: at, lost: before?.worker ?? '', taken: worker, seq };
+      const gap = { from: this.lastAt ?? at, to: at, lost: before?.worker ?? '', taken: worker, seq };
       this.gaps.push(gap);
       this.disown(gap.from, true);
       this.claim = { gap, facts: {} };
@@ -264,11 +322,9 @@ export class Timeline {
 
   wake(at) {
     this.wokenAt = at;
-    if (this.rest.bar) {
-      this.rest.bar.to = at;
-      this.rest.row.open = false;
-      this.rest.row.state = 'done';
-    }
+    const { bar, row } = this.rest ?? {};
+    if (bar) bar.to = at;
+    if (row) this.close(row, 'done');
     this.rest = null;
   }
 
@@ -307,8 +363,9 @@ export class Timeline {
    * lost.
    */
   again(row, from) {
-    const { gap, facts } = this.claim ?? {};
-    if (!gap || from < gap.to || (facts[row.number] ?? Infinity) < from) return;
+    if (!this.claim) return;
+    const { gap, facts } = this.claim;
+    if (from < gap.to || (facts[row.number] ?? Infinity) < from) return;
     const before = row.bars[row.bars.length - 1];
     if (before && (before.kind === 'again' || (before.retryAt ?? 0) > gap.from)) return;
     row.bars.push({ from: gap.from, to: gap.to, kind: 'again', seq: gap.seq, worker: gap.lost });
@@ -364,7 +421,11 @@ export class Timeline {
 const nameOf = (number, kind, name) => (number ? `${kind}:${number}/${name}` : `${kind}:${name}`);
 const labelOf = (kind, name) => (kind === 'timer' ? 'timer' : `${kind} ${name}`);
 
-/** What each type of event does; each gives the row that the event belongs to, if any. */
+/**
+ * What each type of event does; each gives the row that the event belongs to, if any.
+ *
+ * @type {Record<string, (it: Timeline, event: Event, data: any, at: number, number: number) => Row | null>}
+ */
 const TAKERS = {
   RunCreated(it, event, data, at, number) {
     if (number === 0) return null;
@@ -408,7 +469,7 @@ const TAKERS = {
     for (const seq of data.undone) {
       const row = it.bySeq.get(seq);
       const bar = row?.bars.find((each) => each.seq === seq);
-      if (bar) {
+      if (row && bar) {
         bar.undone = true;
         it.close(row, 'stopped');
         row.note = 'taken back by a retry';
@@ -496,7 +557,7 @@ const TAKERS = {
   AskAnswered(it, event, data, at, number) {
     const row = it.last(number, 'ask', data.name);
     const bar = row?.bars.find((each) => each.ask === data.key && each.to === null);
-    if (!bar) return row ?? null;
+    if (!row || !bar) return row ?? null;
     Object.assign(bar, { to: at, kind: data.failure ? 'fail' : 'ok', failure: data.failure ?? null });
     if (row.bars.every((each) => each.to !== null)) it.close(row, data.failure ? 'refused' : 'answered');
     return row;

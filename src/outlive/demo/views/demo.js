@@ -1,3 +1,4 @@
+// @ts-check
 // The demo's own page: kill the workers of this machine, and see what becomes of what they were doing.
 import { html } from '../vendor/preact.js';
 import { get, post, useLoaded } from '../api.js';
