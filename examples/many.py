@@ -8,7 +8,7 @@ import outlive
 @outlive.step(retry=outlive.Retry(attempts=1))
 async def resize(image: bytes) -> int:
     if image == b"broken":
-        raise ValueError("this is no picture")
+        raise ValueError("this is not a picture")
     return len(image) // 2
 
 

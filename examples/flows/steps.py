@@ -56,7 +56,7 @@ async def ship(order: dict[str, Any]) -> str:
 async def send_mail(to: str, text: str) -> str:
     """Send a mail, unless the address cannot be one."""
     if "@" not in to:
-        raise ValueError(f"{to!r} is no address")
+        raise ValueError(f"{to!r} is not an address")
     return f"sent to {to}: {text}"
 
 

@@ -1,7 +1,7 @@
 """Polling with steps that change from look to look, for as long as it takes: a child that goes on as new.
 
-Each look may call other steps than the one before, so it is no retry. The child keeps its journal short by going on as
-a new generation, and its parent sees none of that.
+Each look may call other steps than the look before, so it is not a retry. The child keeps its journal short by going on
+as a new generation, and its parent sees none of that.
 """
 
 import asyncio

@@ -52,7 +52,7 @@ def _post(path: bytes, body: bytes, *, headers: bytes = JSON, length: int | None
 
 
 def _noise(rng: random.Random) -> BadRequest:
-    """Bytes that are no HTTP."""
+    """Bytes that are not HTTP."""
     noise = rng.choice([rng.randbytes(rng.randrange(1, 2_000)), b"\x16\x03\x01" + rng.randbytes(200), b"SSH-2.0-x\r\n"])
     return BadRequest("noise", [noise.replace(b"\n", b"x") + b"\r\n\r\n"], may_be_no_http=True)
 
@@ -112,7 +112,7 @@ def _path(rng: random.Random) -> BadRequest:
 
 
 def _body(rng: random.Random) -> BadRequest:
-    """A body that is no JSON, or not the JSON that is wanted."""
+    """A body that is not JSON, or not the JSON that is wanted."""
     body = rng.choice(
         [
             rng.randbytes(rng.randrange(1, 500)),

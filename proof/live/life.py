@@ -181,7 +181,7 @@ def _lines(ledger: Path) -> list[dict[str, Any]]:
 
 
 def surprises_in(log: str) -> list[str]:
-    """The exceptions of a log that are no part of a message: the further lines of a message are indented."""
+    """The exceptions of a log that are not part of a message: the further lines of a message are indented."""
     lines = iter(log.splitlines())
     heads = (line for line in lines if line.startswith("Traceback (most recent call last):"))
     return [next((line for line in lines if line and not line.startswith(" ")), "cut off") for _ in heads]

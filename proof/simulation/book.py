@@ -132,7 +132,9 @@ class Book:
         if new:
             self._compare()
         if rows[0][0] and not isinstance(self.events[rows[0][0]], SnapshotTaken):
-            self._record.complain(f"journal of {self.root_id} begins with event {rows[0][0]}, and that is no snapshot")
+            self._record.complain(
+                f"journal of {self.root_id} begins with event {rows[0][0]}, and that is not a snapshot"
+            )
         return events
 
     def _take(self, row: Row) -> AnyEvent | None:

@@ -132,7 +132,7 @@ class RetentionAudit:
         for run_id, text in started.items():
             run = gone.get(run_id)
             if run is None:
-                self._world.complain(f"run {run_id} was acknowledged, and is not among those that were deleted")
+                self._world.complain(f"run {run_id} was acknowledged, and is not among the deleted runs")
             elif run.status is not RunStatus.SUCCEEDED or run.result is None or value(run.result) != text:
                 self._world.complain(f"run {run_id} was deleted, and had ended as {run.status.value}")
         for id in self._orphans & self._state.blobs.keys():

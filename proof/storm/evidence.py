@@ -177,8 +177,8 @@ async def collect_streams(into: Evidence, names: Iterable[tuple[str, str]]) -> N
 
 
 def _find_tracebacks(logs: dict[str, str]) -> list[str]:
-    """What processes wrote to their logs because something surprised them; to be killed is no surprise, and that a run
-    has failed is a message."""
+    """The tracebacks in the logs of processes that met a surprise; to be killed is not a surprise, and that a run has
+    failed is a message."""
     found: Counter[str] = Counter()
     for log, text in logs.items():
         for trace in tracebacks_in(text):

@@ -1,4 +1,4 @@
-"""A store that does not answer is asked again: an outage is no failure, neither of a verb nor of a process."""
+"""A store that does not answer is asked again: an outage is not a failure, neither of a verb nor of a process."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ T = TypeVar("T")
 
 AGAIN_SECONDS = 0.05
 LIMITS = outlive.limits.Limits(attempts_max=1_000, processes_max=1)
-"""Workers die by plan here, so a run that many of them died with is no suspect. A process takes a second to begin."""
+"""Workers die by plan here, so a run with which many died is not a suspect. A process takes a second to begin."""
 
 
 async def insist(ask: Callable[[], Awaitable[T]]) -> T:
-    """Ask until the store answers: a busy store is no answer, and a lost one may be asked again."""
+    """Ask until the store answers: a busy store is not an answer, and a lost one may be asked again."""
     while True:
         try:
             return await ask()

@@ -67,7 +67,7 @@ def recovery_seconds(it: Evidence) -> Iterator[float]:
     A worker that is frozen in the middle of a transaction keeps writers waiting; that time says nothing of recovery.
     """
     killed_at = {kill.pid: kill.at for kill in it.kills}
-    # A key ends with the nonce of its tree. A step in a process has a pid of its own, and is no worker.
+    # A key ends with the nonce of its tree. A step in a process has a pid of its own, and is not a worker.
     pid_of_claim = {
         (line.key.rpartition(":")[2], line.epoch): line.pid
         for line in it.effects

@@ -208,7 +208,7 @@ def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
     if stat.S_ISREG(os.fstat(descriptor).st_mode):
         return os.fdopen(descriptor, "rb")
     os.close(descriptor)
-    raise OSError(errno.EINVAL, "it is no regular file", os.fspath(path))
+    raise OSError(errno.EINVAL, "it is not a regular file", os.fspath(path))
 
 
 def open_below(folder: Path, parts: Sequence[str]) -> int:

@@ -181,7 +181,7 @@ class Counters:
     runs_claimed: int = counted("Trees taken from the store.")
     orphans_claimed: int = counted("Claims of runs whose worker was lost.")
     runs_replayed: int = counted(
-        "Claimed trees built from their journal, because they were not in memory; also those that begin."
+        "Claimed trees built from their journal, because they were not in memory; trees that begin here count too."
     )
     runs_evicted: int = counted("Suspended trees discarded from memory to make room.")
     runs_ended: int = counted("Runs that ended here, children too.")

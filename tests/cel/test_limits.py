@@ -278,7 +278,7 @@ ESCAPES = [
 
 @pytest.mark.parametrize("text", ESCAPES)
 def test_published_escapes_are_refused(text: str) -> None:
-    """Each is no expression, or has no value. [S20]"""
+    """Each is refused when it is read, or when it is computed. [S20]"""
     with pytest.raises(ExpressionError):
         parse(text).evaluate({"input": {"a": 1}})
 

@@ -56,7 +56,7 @@ def test_render(value: Any, rendered: Any) -> None:
         ("${{ }}", "a value was expected before its end"),
         ("a ${{ 'x }}", "is not closed"),
         ("${{ input.name + }}", "a value was expected"),
-        ({"${{ x }}": 1}, "the name of a field is no expression"),
+        ({"${{ x }}": 1}, "the name of a field cannot be an expression"),
         ({"$literal": 1, "a": 2}, "$literal cannot have 'a' beside it; put data that looks like this into $literal"),
         ({"$if": True}, "$if needs 'then' beside it"),
         ({"$coalesce": []}, "$coalesce takes a list of values"),

@@ -24,9 +24,12 @@ from tests.http.problems import EVERY, example_of
             "`outlive runs resume 'it'\"'\"'s 7'` lets it go on when the cause is gone; `outlive runs skip 'it'\"'\"'s",
         ),
         (AskTimeoutError("a", "add", "k)1", seconds=1, why=""), "`outlive ask a add --key 'k)1'` waits for its answer"),
-        (QueueNotFoundError("mail", "mails"), "did you mean 'mails'? `outlive queues list` shows those that there are"),
+        (QueueNotFoundError("mail", "mails"), "did you mean 'mails'? `outlive queues list` shows all queues"),
         (QueueNotFoundError("mail"), "`outlive queues set mail --concurrency 5` makes one"),
-        (ApprovalNotFoundError("a", "b", []), "`outlive approvals list --run a` shows those that it has asked for"),
+        (
+            ApprovalNotFoundError("a", "b", []),
+            "`outlive approvals list --run a` shows the approvals that the run has asked for",
+        ),
         (
             RunNotRetriableError(
                 "a", Why("no", Advice("batches.retry_failed", {"batch_id": "a"}, "starts another one"))

@@ -204,7 +204,7 @@ async def test_a_step_is_skipped_with_a_result(store: Store, ask: Ask) -> None:
     result = in_thread(ask, "runs", "skip", "p", "--step", "charge", "--result", '{"cents": 5}')
     assert (0, "run p resumed without the step\n") == (result.exit_code, result.output)
     wrong = in_thread(ask, "runs", "skip", "p", "--result", "{")
-    assert (2, True) == (wrong.exit_code, "it is no JSON" in wrong.output)
+    assert (2, True) == (wrong.exit_code, "it is not JSON" in wrong.output)
 
     await store.open()
     run = await store.find_run("p")
@@ -268,7 +268,7 @@ async def test_fsck_does_not_advise_a_backup_for_an_owner_that_is_gone(store: St
 
     found = in_thread(ask, "fsck")
 
-    assert (1, True) == (found.exit_code, "nobody is no worker that the store knows" in found.output)
+    assert (1, True) == (found.exit_code, "nobody is not a worker that the store knows" in found.output)
     assert "backup" not in found.output
     assert "1 problem; the next worker that has the workflow takes over what has no owner" in found.output
 

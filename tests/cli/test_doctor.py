@@ -273,7 +273,7 @@ async def test_a_store_of_another_release_is_left_as_it_is(folder: Path, monkeyp
 
 
 async def test_rights_and_places_are_looked_at(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file that others may read, a disk that is full, a network file system, and a file that is no store."""
+    """A file that others may read, a disk that is full, a network file system, and a file that is not a store."""
     async with outlive.Engine("sqlite:shop.db", worker=False):
         pass
     (folder / "shop.db").chmod(0o644)

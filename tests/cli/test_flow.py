@@ -248,7 +248,7 @@ def test_batch_of_a_flow(ask: Ask) -> None:
     assert "expected" in rows.stderr or 1 == rows.exit_code  # A column is text, and the flow takes a number.
     Path("bad.jsonl").write_text('{"n": 1}\n[2]\n')
     bad = ask("batch", "double.flow.yaml", "bad.jsonl")
-    assert (2, True) == (bad.exit_code, "bad.jsonl:2: it is no JSON object" in bad.stderr)
+    assert (2, True) == (bad.exit_code, "bad.jsonl:2: it is not a JSON object" in bad.stderr)
     assert 2 == ask("batch", "double.flow.yaml", "in.csv", "--id", "b-2").exit_code
 
 

@@ -213,7 +213,8 @@ def test_workflow_is_paused_as_a_whole(shop: Shop) -> None:
     """The preview says so; runs that fit another filter are paused one by one."""
     preview = shop("pause", "--workflow", "refund")
     assert preview.stderr == (
-        "workflow refund would be paused as a whole: 1 open run, and those that are started later; say --yes to do it\n"
+        "workflow refund would be paused as a whole: 1 open run, and the runs that are started later; "
+        "say --yes to do it\n"
     )
     assert shop("pause", "--workflow", "refund", "--yes", "--by", "ann").stdout == "workflow refund is paused\n"
     assert "paused by ann" in shop("why", "w-1").stdout
@@ -243,7 +244,7 @@ def test_mistakes_are_one_line(shop: Shop) -> None:
         ("list", "--status", "dead"): "it is one of pending",
         ("list", "--tag", "tenant"): "NAME=VALUE",
         ("list", "--since", "soon"): "2h for two hours ago",
-        ("skip", "p-1", "--result", "{"): "it is no JSON",
+        ("skip", "p-1", "--result", "{"): "it is not JSON",
         ("pause", "p-1", "--all"): "neither ids nor filters",
         ("fork", "--workflow", "greet", "--id", "x"): "name that run",
         ("export", "p-1", "p-2"): "--dir FOLDER",

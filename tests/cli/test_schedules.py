@@ -77,4 +77,4 @@ def test_an_unknown_schedule_and_a_wrong_time_have_exit_codes(ask: Ask) -> None:
 
     assert (1, 2) == (unknown.exit_code, mistake.exit_code)
     assert "there is no schedule 'digest'" in unknown.output
-    assert "yesterday: it is no time" in mistake.output
+    assert "yesterday: it is not a time" in mistake.output

@@ -214,7 +214,7 @@ async def test_a_person_acts_over_http(tmp_path: Path) -> None:
 
 
 def test_mistakes_in_the_address_are_one_line() -> None:
-    """A server that is no address, and one beside a store."""
+    """A server that is not an address, and one beside a store."""
     for args, words in [
         (("runs", "list", "--server", "runs.example.com"), "it is an address like"),
         (("runs", "list", "--server", "https://a", "--store", "sqlite:a.db"), "not both"),
@@ -227,7 +227,7 @@ def test_mistakes_in_the_address_are_one_line() -> None:
     "words", ["runs why", "runs tail", "flows history", "queues pause", "signal r", "events send", "keys create"]
 )
 async def test_a_word_that_is_empty_is_the_same_mistake_over_http(words: str, tmp_path: Path) -> None:
-    """A variable of a shell that is not set; it is no path of the server, and no request."""
+    """A variable of a shell that is not set is empty; no path of the server is made of it, and no request is sent."""
     url = f"sqlite:{tmp_path / 'served.db'}"
     async with Engine(url, worker=False) as engine, served(engine) as address:
         stored = await asyncio.to_thread(give, *words.split(), "", OUTLIVE_STORE=url)

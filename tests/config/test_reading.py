@@ -115,7 +115,7 @@ def test_an_address_of_a_proxy_is_checked_with_all_other_settings(write: Write) 
     found = mistakes()
 
     assert [line.partition(": ")[0] for line in found] == ["outlive.toml:1", "outlive.toml:3", "outlive.toml:5"]
-    assert "'a.b'] cannot work: 'a.b' is no address and no network" in found[1]
+    assert "'a.b'] cannot work: 'a.b' is neither an address nor a network" in found[1]
 
 
 def test_values_that_do_not_go_together_are_a_mistake(write: Write) -> None:
@@ -166,7 +166,7 @@ def test_a_password_is_in_no_message(write: Write) -> None:
     """The message about a refused address does not show its password."""
 
     def refuse(url: Any) -> None:
-        raise ConfigurationError(f"{url!r} is no store")
+        raise ConfigurationError(f"{url!r} is not a store")
 
     write('store = "postgresql://ann:geheim@db/shop?password=geheim"')
 
@@ -199,7 +199,7 @@ def test_the_nearest_file_counts(write: Write, tmp_path: Path, monkeypatch: pyte
 
 
 def test_a_file_that_cannot_be_used_is_a_mistake_like_others(write: Write, tmp_path: Path) -> None:
-    """Two files in one folder, one that is not there, and one that is no TOML; variables are checked all the same."""
+    """Two files in one folder, one that is not there, and one that is not TOML; variables are checked all the same."""
     write("store = 'memory:'")
     write("[tool.outlive]\n", "pyproject.toml")
     assert "keep them in one file" in mistakes()[0]

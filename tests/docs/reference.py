@@ -24,7 +24,7 @@ from tests.docs import public, source, words
 from tests.docs.source import Said
 
 SIGNATURE = "python signature"
-"""What says of a block of code that it is a signature: it is made of code that compiles, and is no program itself."""
+"""The language of a block of code that is a signature: it is made of code that compiles, and is not a program."""
 WRITTEN = "`make generate` writes this page from the code."
 INDEX = "reference.md"
 

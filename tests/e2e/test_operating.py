@@ -74,7 +74,7 @@ def test_a_queue_is_limited_and_drained(site: Site, show: Show) -> None:
     page.get_by_label("how often runs may begin").fill("500/60\noften")
     page.get_by_label("turns of keys").fill("tenant-2=3")
     page.get_by_role("button", name="Change").click()
-    expect(page.get_by_text("“often” is no rate")).to_be_visible()
+    expect(page.get_by_text("“often” is not a rate")).to_be_visible()
     page.get_by_label("how often runs may begin").fill("500/60\n100:200")
     page.get_by_role("button", name="Change").click()
     limits = page.get_by_role("region", name="Limits")

@@ -153,7 +153,7 @@ def sync_function() -> None:
 
 @pytest.mark.parametrize("kind", ["step", "workflow"])
 def test_two_functions_cannot_have_one_name(kind: str) -> None:
-    """The error says where both are; the same function again is no second one."""
+    """The error says where both are; the same function again is not a second one."""
     define = getattr(outlive, kind)
     define(name=f"bad_double_{kind}")(some_function)
     define(name=f"bad_double_{kind}")(some_function)

@@ -25,7 +25,7 @@ NAN, INFINITE = float("nan"), float("inf")
 NAIVE = datetime(2030, 1, 1)  # noqa: DTZ001
 
 TEXT = [5, None, b"paid", ["paid"], object(), "", "a\0b", "\ud800", "x" * 20_000]
-"""What is no text."""
+"""What is not text."""
 OPTIONAL_TEXT = [bad for bad in TEXT if bad is not None]
 SOME_TEXT = [bad for bad in OPTIONAL_TEXT if bad != ""]
 SECONDS = ["soon", True, NAN, INFINITE, -1, 0, 1e12, [5], timedelta(0)]

@@ -202,7 +202,7 @@ async def test_a_workflow_sets_its_tags(engine: Any) -> None:
     assert await run.result() == [first, {"of": "child"}, {"tenant": "b", "stage": "second"}]
     assert await ids(engine, tags={"stage": "second"}, order="created_at") == ["run-1~gen1", "run-1"]
     tagged = [event for event in await journal_of(run) if isinstance(event, RunTagged)]
-    assert [event.run for event in tagged] == [0, 1, 0], "what is set already is no fact"
+    assert [event.run for event in tagged] == [0, 1, 0], "what is set already is not a fact"
     assert [] == await check_store(store_of(engine))
 
 

@@ -23,7 +23,7 @@ from tests.engine.inside import wrap_inner
 async def followed_step(password: str) -> str:
     """Says nothing of what it is given."""
     if password.startswith("un"):
-        raise ValueError(f"{password} is no password")
+        raise ValueError(f"{password} is not a password")
     return "ok"
 
 

@@ -385,7 +385,7 @@ async def test_a_flow_that_calls_itself_for_ever_fails() -> None:
     ("step", "says"),
     [
         ("{ use: sleep, with: \"${{ {'seconds': 1, 'until': '2026-01-01'} }}\" }", "either `seconds` or `until`"),
-        ("{ use: sleep, with: { until: 2026-13-01 } }", "`until` is no instant"),
+        ("{ use: sleep, with: { until: 2026-13-01 } }", "`until` is not an instant"),
         ("{ use: iterate, with: { use: noop, with: { other: 1 } } }", "turn 0 gave"),
         ("{ use: map, with: { items: [1], use: noop, concurrency: '${{ size(run.id) * 0 }}' } }", "`int` >= 1"),
         ("{ use: map, with: { items: [1], use: noop, tolerate: '${{ run.id }}' } }", "matching regex"),

@@ -114,7 +114,7 @@ def test_a_warning_is_an_error_only_where_it_is_asked_for() -> None:
     text = "name: early\nsteps: { one: { use: shop.later } }"
 
     assert parse_document(text, known=KNOWN).name == "early"
-    with pytest.raises(FlowError, match=r"early\.yaml:2:22: warning: shop\.later is no built-in"):
+    with pytest.raises(FlowError, match=r"early\.yaml:2:22: warning: shop\.later is not a built-in"):
         parse_document(text, "early.yaml", known=KNOWN, strict=True)
 
 

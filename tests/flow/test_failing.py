@@ -284,7 +284,7 @@ steps:
 @pytest.mark.parametrize(
     ("step", "says"),
     [
-        ("{ use: shop.say, with: { what: 1 }, limit: often }", "'often' is no rate limit"),
+        ("{ use: shop.say, with: { what: 1 }, limit: often }", "'often' is not a rate limit"),
         ("{ use: shop.audit, with: { order: {} }, once: true }", "`once` is for steps"),
         ("{ use: sleep, with: { seconds: 1 }, once: true }", "sleep has none"),
         (

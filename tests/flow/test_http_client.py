@@ -208,7 +208,7 @@ async def test_bodies(raw: bytes, body: bytes) -> None:
             AnswerError,
             "larger than 1000 bytes",
         ),
-        (answer(200, b"x", Content_Encoding="gzip"), AnswerError, "is no gzip"),
+        (answer(200, b"x", Content_Encoding="gzip"), AnswerError, "is not valid gzip"),
         (answer(200, b"x", Content_Encoding="br"), AnswerError, "encoded as 'br'"),
         (b"SSH-2.0-OpenSSH\r\n\r\n", AnswerError, "is not HTTP/1.1: illegal status line"),
         (b"HTTP/1.1 200 OK\r\n folded: x\r\n\r\n", AnswerError, "is not HTTP/1.1: continuation line"),
@@ -327,7 +327,7 @@ async def test_the_next_address_is_tried() -> None:
 @pytest.mark.parametrize(
     ("changed", "complaint"),
     [
-        ({"method": "GET / HTTP/1.1\r\nX:"}, "no method of HTTP"),
+        ({"method": "GET / HTTP/1.1\r\nX:"}, "not a method of HTTP"),
         ({"headers": {"X": "a\r\nY: b"}}, "has a line break"),
         ({"headers": {"X\r\nY": "a"}}, "a name that no header has"),
         ({"headers": {"X": "snow ☃"}}, "another character"),

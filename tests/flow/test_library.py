@@ -45,7 +45,7 @@ async def only_there(number: int) -> int:
 
 @outlive.workflow
 async def lib_plain(number: int) -> int:
-    """What is no flow."""
+    """What is not a flow."""
     return await only_there(number)
 
 
@@ -290,7 +290,7 @@ async def test_damaged_document_costs_its_own_runs_only(place: Place, caplog: py
 
 @pytest.mark.any_store
 async def test_damaged_index_stops_no_worker(place: Place) -> None:
-    """It starts, runs what is no flow, and the flows again when the index was written again."""
+    """It starts, runs what is not a flow, and the flows again when the index was written again."""
     async with place.engine(worker=False) as people:
         store = store_of(people)
         await people.flows.apply(GREETING)

@@ -132,7 +132,7 @@ async def test_a_step_can_be_replaced_for_one_run() -> None:
     ("overrides", "says"),
     [
         ({"on": {"use": "noop"}}, "no step is called 'on'"),
-        ({"one": 3}, "what changes step one is no object"),
+        ({"one": 3}, "what changes step one is not an object"),
         ({"one": {"ues": "noop"}}, "ues"),
         ({"one": {"use": "shop.sya"}}, "shop.say"),
         ({"one": {"with": {"what": "${{ 1 + }}"}}}, "1 +"),

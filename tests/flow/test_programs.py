@@ -139,7 +139,7 @@ async def test_a_server_in_trouble_may_be_asked_again() -> None:
 SERVER = """
 import json, sys
 from tests.flow.tools import respond
-print("log line that is no message", flush=True)
+print("log line that is not a message", flush=True)
 for line in sys.stdin:
     found = respond(json.loads(line), is_modern=%r)
     if found is not None:

@@ -238,7 +238,7 @@ async def test_an_answer_that_is_not_a_completion_fails_the_step(body: str) -> N
     async with serving(handle) as web:
         endpoint = {"url": web.url("/v1"), "key": "reaching_key", "model": "small"}
         chosen = settings.using(read({"llm": {"default": endpoint}}))
-        with chosen, pytest.raises(RunFailedError, match="is no completion"):
+        with chosen, pytest.raises(RunFailedError, match="is not a completion"):
             await result_of(one_step("reaching_llm_odd", "llm", {"prompt": "x"}))
 
 

@@ -45,7 +45,7 @@ def test_reference_is_a_path(value: Any, rendered: Any) -> None:
     [
         ({"$step": "a", "pth": "b"}, "$step cannot have 'pth' beside it; put data that looks like this into $literal"),
         ({"$step": 1}, "$step and its path are texts"),
-        ({"$input": "$..a"}, "'$..a' is no path; write it like $.items[0].id"),
+        ({"$input": "$..a"}, "'$..a' is not a path; write it like $.items[0].id"),
     ],
 )
 def test_reference_that_means_no_path_is_refused(value: Any, message: str) -> None:

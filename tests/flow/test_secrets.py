@@ -44,7 +44,7 @@ def test_where_values_come_from(tmp_path: Path) -> None:
         with settings.using(Settings(secrets=str(place))):
             assert find_value("token") == value
             assert find_value("other", "OWN_NAME") == "another secret"
-    with settings.using(Settings(secrets=str(file))), pytest.raises(SecretError, match="is no text"):
+    with settings.using(Settings(secrets=str(file))), pytest.raises(SecretError, match="is not text"):
         find_value("number")
     file.write_text('token = "unclosed', "utf-8")
     with settings.using(Settings(secrets=str(file))), pytest.raises(SecretError) as caught:

@@ -211,7 +211,7 @@ async def test_a_schedule_that_gives_a_needy_flow_nothing_does_not_fire_and_says
 
 
 async def test_a_stored_flow_whose_schedule_cannot_work_is_not_published(monkeypatch: pytest.MonkeyPatch) -> None:
-    """But a variable that only the workers have is no reason: the process that loads it goes on without schedules."""
+    """A variable that only the workers have is not a reason: the process that loads it goes on without schedules."""
     needy = STORED.replace("input:", "vars: { region: { type: string, env: TRIGGERED_NEEDED } }\ninput:", 1)
     needy = needy.replace("triggered.stored", "triggered.needy")
     async with TestEngine() as engine:

@@ -205,7 +205,7 @@ OTHERS = {
     "an item that says nothing": ("UPDATE {items} SET result = '{' WHERE index = 2", Kind.ITEM, "cannot be read"),
     "items of nobody": ("UPDATE {items} SET journal = 100000", Kind.ORPHAN, "not there"),
     "items of no run": ("UPDATE {items} SET run = 3", Kind.ITEM, "the journal tells of 0"),
-    "an owner that nobody knows": ("DELETE FROM {workers} WHERE id = 'anvil'", Kind.OWNER, "anvil is no worker"),
+    "an owner that nobody knows": ("DELETE FROM {workers} WHERE id = 'anvil'", Kind.OWNER, "anvil is not a worker"),
     "a checkpoint that was moved": ("UPDATE {checkpoints} SET run_id = 'import-2' WHERE sequence = 9", Kind.CHECKPOINT,
                                     "checkpoint 9: checksum does not match"),
     "an empty output that is none": ("UPDATE {checkpoints} SET output = NULL WHERE run_id = 'tree'", Kind.CHECKPOINT,
@@ -249,7 +249,7 @@ async def test_checkpoints_of_an_id_that_is_not_text_any_more_are_found(sqlite_s
     await store.close()
 
     assert [(it.kind, it.what) for it in problems] == [
-        (Kind.CHECKPOINT, "checkpoints of an id that is no text any more"),
+        (Kind.CHECKPOINT, "checkpoints of an id that is no longer text"),
         (Kind.CHECKPOINT, "checkpoint 4: checksum does not match"),
     ]
 

@@ -61,7 +61,7 @@ async def test_a_successor_takes_the_new_way_whatever_it_was_left(engine: outliv
 
 
 async def test_a_successor_with_signals_takes_the_new_way(engine: outlive.Engine) -> None:
-    """Signals in its journal are no sign that code has been there before."""
+    """Signals in its journal are not a sign that code has been there before."""
     run = await engine.start(successor_marks_after_signal, 1)
     await run.signal("second", 2)
     await run.signal("first", 1)

@@ -24,7 +24,7 @@ HALF = re.compile(
 COMMENT = re.compile(r"# (.*)")
 COMMENTS = re.compile(r"(?:(?:^ *|  )# .*\n)+", re.MULTILINE)
 FRAGMENT = re.compile(r"(?:And|Also|Of|What|The same|As|Those|Who|Whose|That)\b")
-NOT_A = re.compile(r"(?<!there )\b(?:is|are|was|were)\s+no\s+(?!longer|more|one\b)\w+", re.IGNORECASE)
+NOT_A = re.compile(r"(?<!there )\b(?:is|are|was|were)\s+no\s+(?!longer|more|one\b)[\w…]+", re.IGNORECASE)
 POINTERS = re.compile(
     r"\b(?:those\s+(?:that|who|whose|of\s+which)|the\s+ones?\s+(?:that|who)|of\s+(?:which|whom)\s+it)\b", re.IGNORECASE
 )
@@ -136,6 +136,18 @@ def test_prose_of_the_package_repeats_the_noun() -> None:
     assert not found, "repeat the noun, for example `the runs that`:\n" + "\n".join(found)
 
 
+def test_messages_say_is_not_a_and_repeat_the_noun() -> None:
+    """A message of an error is read by a tired person without the code beside it."""
+    found = [
+        f"{path.relative_to(ROOT).as_posix()}:{line}: {' '.join(match.split())}"
+        for path in [*SOURCES, *sorted((ROOT / "proof").rglob("*.py")), *sorted((ROOT / "examples").rglob("*.py"))]
+        for line, text in messages_in(path.read_text("utf-8"))
+        for match in (*NOT_A.findall(text), *POINTERS.findall(text))
+    ]
+
+    assert not found, "write `is not a`, and repeat the noun:\n" + "\n".join(found)
+
+
 def test_fragments_and_pointers_are_found() -> None:
     """Docstrings of modules, classes, functions and fields are read, and comments too; messages are not."""
     text = (
@@ -150,20 +162,50 @@ def test_fragments_and_pointers_are_found() -> None:
     assert ["is no run"] == NOT_A.findall(prose)
     assert ["those that"] == POINTERS.findall(prose)
     assert not NOT_A.findall("There is no run, and it is no longer open.")
+    assert ["that is no id"] == [message for _, message in messages_in(text)]
+
+
+def test_values_in_a_message_are_kept_apart_from_its_words() -> None:
+    """A noun that is put into a message counts as a noun."""
+    messages = [message for _, message in messages_in('f"{a} is no {kind}" + "b"')]
+
+    assert ["… is no …", "b"] == messages
+    assert ["is no …"] == NOT_A.findall(messages[0])
+
+
+def messages_in(source: str) -> Sequence[tuple[int, str]]:
+    """The strings of a module that are not docstrings, each with its line; `…` stands for a value in a string."""
+    return strings_in(source)[1]
+
+
+def docstrings_in(source: str) -> Sequence[tuple[int, str]]:
+    """The docstrings of modules, classes, functions and fields, each with its line."""
+    return strings_in(source)[0]
 
 
 @cache
-def docstrings_in(source: str) -> Sequence[tuple[int, str]]:
-    """The docstrings of modules, classes, functions and fields, each with its line."""
-    return [
-        (statement.lineno, statement.value.value.strip())
-        for node in ast.walk(ast.parse(source))
-        for body in (getattr(node, name, None) for name in ("body", "orelse", "finalbody"))
-        for statement in (body if isinstance(body, list) else ())
-        if isinstance(statement, ast.Expr)
-        and isinstance(statement.value, ast.Constant)
-        and isinstance(statement.value.value, str)
-    ]
+def strings_in(source: str) -> tuple[Sequence[tuple[int, str]], Sequence[tuple[int, str]]]:
+    """The docstrings of a module and its other strings."""
+    docstrings: list[tuple[int, str]] = []
+    messages: list[tuple[int, str]] = []
+    taken: set[int] = set()
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.Expr(ast.Constant(str(text)) as stated):
+                docstrings.append((node.lineno, text.strip()))
+                taken.add(id(stated))
+            case ast.JoinedStr():
+                messages.append((node.lineno, "".join(map(_text_of, node.values))))
+                taken.update(map(id, node.values))
+            case ast.Constant(str(text)) if id(node) not in taken:
+                messages.append((node.lineno, text))
+    return docstrings, messages
+
+
+def _text_of(part: ast.expr) -> str:
+    if isinstance(part, ast.Constant):
+        return part.value if isinstance(part.value, str) else ""
+    return "…"
 
 
 def prose_in(source: str) -> Sequence[tuple[int, str]]:

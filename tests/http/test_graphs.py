@@ -109,7 +109,7 @@ graph_broken = Machine("graph_broken", L, start=L.PAY, exits=[L.PAID])
 
 @graph_broken.workflow(L.PAY, to=[L.PAID])
 async def pay_never() -> L:
-    """Fails, and is no step."""
+    """Fails, and is not a step."""
     raise ValueError("too dear")
 
 

@@ -234,9 +234,9 @@ async def test_delivery_that_failed_here_says_whether_to_send_it_again(
     ("kind", "body", "said"),
     [
         ("application/json", b"[" + b"[]," * CONTAINERS_MAX + b"1]", "more than 250,000 maps and lists"),
-        ("application/json", b'{"order": "\xff"}', "is no JSON"),
-        ("application/x-www-form-urlencoded", "order=7&name=Zoë".encode(), "is no form"),
-        ("application/x-www-form-urlencoded", b"&".join([b"a=1"] * 1_001), "is no form"),
+        ("application/json", b'{"order": "\xff"}', "is not JSON"),
+        ("application/x-www-form-urlencoded", "order=7&name=Zoë".encode(), "is not a form"),
+        ("application/x-www-form-urlencoded", b"&".join([b"a=1"] * 1_001), "is not a form"),
         ("", b"x", "no Content-Type"),
         ("text/plain", b"x", "text/plain cannot be read"),
     ],
@@ -373,7 +373,7 @@ async def test_a_trigger_and_no_header_says_what_a_signature_covers(engine: Test
 
 
 @pytest.mark.parametrize("path", ["/hooks/signed", "/hooks/github"])
-@pytest.mark.parametrize("key", ["a key that is no Base64 at all", SECRET])
+@pytest.mark.parametrize("key", ["a key that is not Base64 at all", SECRET])
 async def test_a_recorded_delivery_is_sent_again_in_no_other_shape(
     engine: TestEngine, monkeypatch: pytest.MonkeyPatch, path: str, key: str
 ) -> None:

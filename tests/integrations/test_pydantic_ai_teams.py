@@ -1,4 +1,4 @@
-"""Agents of Pydantic AI that run other agents, several at once, with outputs that are no text."""
+"""Agents of Pydantic AI that run other agents, several at once, with outputs that are not text."""
 
 from __future__ import annotations
 

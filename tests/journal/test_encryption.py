@@ -153,7 +153,7 @@ def test_a_value_that_was_moved_to_another_run_is_refused() -> None:
 
 
 def test_a_value_with_a_forged_owner_is_refused() -> None:
-    """The owner is part of what is authenticated; leaving it away is no way out either. [S29]"""
+    """The owner is part of what is authenticated; leaving it out is not a way out either. [S29]"""
     payload, _ = packer().pack(b"1", "the value", of=MINE)
 
     for owner in (THEIRS, ""):

@@ -79,7 +79,7 @@ def test_a_field_is_found_by_its_name_and_its_parents(field: str, value: Any, wa
 
 
 def test_values_that_are_more_than_json_are_searched_too() -> None:
-    """Tuples, and dicts with keys that are no text."""
+    """Tuples, and dicts with keys that are not text."""
     value = to_plain({1: ({"pin": SECRET},), "pin": SECRET, "when": {2}}, "the value")
 
     hidden = Redaction(["pin"]).hide(value)

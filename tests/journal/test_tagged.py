@@ -38,7 +38,7 @@ def refused(value: Any) -> UnserialisableError:
 @QUICK
 @given(PLAIN)
 def test_a_plain_value_comes_back_exactly(value: Any) -> None:
-    """Whatever JSON would alter is kept: tuples, sets, bytes, times, decimals, infinities, keys that are no text."""
+    """Whatever JSON would alter is kept: tuples, sets, bytes, times, decimals, infinities, keys that are not text."""
     assert is_same(again(value), value)
 
 
@@ -166,7 +166,7 @@ def test_a_circle_is_refused() -> None:
 
 
 def test_json_that_no_codec_wrote_is_unreadable() -> None:
-    """Tags that we do not know, and bodies that do not fit, are no values."""
+    """Tags that we do not know, and bodies that do not fit, are not values."""
     for text in ('{"$":["os.system","ls"]}', '{"$":["int"]}', '{"$":5}', '{"$":["UUID","x"]}', "nonsense", ""):
         with pytest.raises(UnreadableError):
             TAGGED.decode(text.encode(), "the value")

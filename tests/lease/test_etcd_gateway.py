@@ -88,7 +88,7 @@ def running(server: Stub) -> Iterator[Stub]:
 
 @pytest.fixture
 def stub() -> Iterator[Stub]:
-    """A server that is no etcd."""
+    """A server that is not etcd."""
     with running(Stub(("127.0.0.1", 0), Handler)) as server:
         yield server
 

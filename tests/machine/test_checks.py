@@ -82,7 +82,10 @@ def test_every_state_needs_a_handler() -> None:
     made = machine()
     made.state(S.BEGIN)(go_anywhere)
 
-    assert problems(made) == ["state MIDDLE has no handler and is no exit", "state LOOP has no handler and is no exit"]
+    assert problems(made) == [
+        "state MIDDLE has no handler and is not an exit",
+        "state LOOP has no handler and is not an exit",
+    ]
 
 
 def test_states_that_cannot_be_reached_are_named() -> None:
@@ -96,7 +99,7 @@ def test_states_that_cannot_be_reached_are_named() -> None:
 
 
 def test_a_machine_must_be_able_to_end() -> None:
-    """An exit that cannot be reached is no exit."""
+    """An exit that cannot be reached is not an exit."""
     made = machine(exits=[S.END])
     made.state(S.BEGIN)(go_on)
     made.state(S.MIDDLE, to=[S.LOOP])(go_anywhere)
@@ -187,15 +190,15 @@ class Other(enum.Enum):
 
 def test_a_definition_that_cannot_be_is_refused_at_once() -> None:
     """Where it is written."""
-    with pytest.raises(MachineError, match=r"<Other.BEGIN: 'begin'> is no state of S"):
+    with pytest.raises(MachineError, match=r"<Other.BEGIN: 'begin'> is not a state of S"):
         machine(start=Other.BEGIN)
-    with pytest.raises(MachineError, match="are no enumeration"):
+    with pytest.raises(MachineError, match="are not an enumeration"):
         outlive.Machine("checks.none", int, start=1, exits=[2])  # type: ignore[call-overload]
     with pytest.raises(DefinitionError, match="version=0 cannot work"):
         machine(version=0)
     with pytest.raises(DefinitionError, match="timeout=0 cannot work"):
         machine(timeout=0)
-    with pytest.raises(MachineError, match="is no state of S"):
+    with pytest.raises(MachineError, match="is not a state of S"):
         machine().state(Other.BEGIN)(go_on)  # type: ignore[arg-type]
     with pytest.raises(DefinitionError, match="exclude each other"):
         machine().state(S.BEGIN, once=True, transaction=True)(go_on)

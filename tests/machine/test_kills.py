@@ -114,7 +114,7 @@ async def test_a_killed_roll_back_goes_on(world: World, place: Place) -> None:
 
 
 async def test_two_processes_on_one_id_share_it(world: World, place: Place) -> None:
-    """Both are told its end, and every effect happened once: an id is no conflict. [CA-X5 CA-X12]"""
+    """Both are told its end, and every effect happened once: an id is not a conflict. [CA-X5 CA-X12]"""
     both = [world.begin("work", "run-1") for _ in range(2)]
 
     assert [world.end(process) for process in both] == ["DONE", "DONE"]

@@ -79,21 +79,21 @@ async def mistakes_two(data: None, more: int) -> None:
     """Nobody gives it more."""
 
 
-STRANGER = r"<Other.BEGIN: 'begin'> is no state of S"
+STRANGER = r"<Other.BEGIN: 'begin'> is not a state of S"
 
 MISTAKES: dict[str, tuple[Any, str]] = {
     "a timer to a stranger": (lambda it: it.timer(S.BEGIN, 1, then=Other.BEGIN), STRANGER),
-    "a timer to a string": (lambda it: it.timer(S.BEGIN, 1, then="END"), "'END' is no state of S"),
-    "a string": (lambda it: it.timer("BEGIN", 1, then=S.END), "'BEGIN' is no state of S"),
+    "a timer to a string": (lambda it: it.timer(S.BEGIN, 1, then="END"), "'END' is not a state of S"),
+    "a string": (lambda it: it.timer("BEGIN", 1, then=S.END), "'BEGIN' is not a state of S"),
     "a step": (lambda it: it.state(S.BEGIN)(mistakes_two), "mistakes_two is a step already; give its plain function"),
     "a partial": (
         lambda it: it.state(S.BEGIN)(partial(go_on)),
-        r"functools\.partial\(.*\) is no function; write",
+        r"functools\.partial\(.*\) is not a function; write",
     ),
-    "a partial router": (lambda it: it.router(S.BEGIN)(partial(go_plainly)), r"is no function; write `def`"),
+    "a partial router": (lambda it: it.router(S.BEGIN)(partial(go_plainly)), r"is not a function; write `def`"),
     "a partial branch": (
         lambda it: it.split(S.BEGIN, {"a": partial(go_on)}, join=All(then=S.END)),
-        r"mistakes\.plain\.BEGIN\.a: functools\.partial\(.*\) is no function",
+        r"mistakes\.plain\.BEGIN\.a: functools\.partial\(.*\) is not a function",
     ),
     "a step that loads": (
         lambda it: it.batch(S.BEGIN, load=mistakes_two, process=keep, finish=go_on),
@@ -102,7 +102,7 @@ MISTAKES: dict[str, tuple[Any, str]] = {
     "a timer that wants more": (lambda it: it.timer(S.BEGIN, want_two, then=S.END), "wants more than the 1"),
     "to a stranger": (lambda it: it.state(S.BEGIN, to=[S.END, Other.BEGIN])(go_on), STRANGER),
     "an annotation": (lambda it: it.state(S.BEGIN)(go_astray), STRANGER),
-    "no parentheses": (lambda it: it.state(go_on), r"function go_on at .*> is no state of S"),
+    "no parentheses": (lambda it: it.state(go_on), r"function go_on at .*> is not a state of S"),
     "a join to a stranger": (lambda it: it.split(S.BEGIN, [go_on], join=All(then=Other.BEGIN)), STRANGER),
     "a join that is a class": (
         lambda it: it.split(S.BEGIN, [go_on], join=All),
@@ -168,7 +168,7 @@ def test_a_stream_tolerates_a_number_of_items(tolerate: Any) -> None:
 def test_a_string_that_equals_a_state_is_refused() -> None:
     """A string that equals a member of a StrEnum is refused as a state, and one exit in place of a list is refused."""
     states: Any = Text
-    with pytest.raises(MachineError, match="'a' is no state of Text; 'b' is no state of Text"):
+    with pytest.raises(MachineError, match="'a' is not a state of Text; 'b' is not a state of Text"):
         outlive.Machine("mistakes.text", states, start="a", exits=["b"])
     with pytest.raises(MachineError, match=r"exits=<S\.END: 'end'> must be a list or a set of states"):
         outlive.Machine("mistakes.one", S, start=S.BEGIN, exits=S.END)  # type: ignore[call-overload]

@@ -54,7 +54,7 @@ async def source(data: Data, cursor: int | None) -> AsyncGenerator[tuple[int, tu
 
 
 async def odd_source(data: Data, cursor: int | None) -> AsyncGenerator[Any, None]:
-    """Something that is no item, and another item behind it."""
+    """Something that is not an item, and another item behind it."""
     yield 1, (1, False)
     yield stage.values["odd"]
     yield 2, (2, False)

@@ -521,7 +521,7 @@ async def cart_with_errors() -> list[str]:
 
 
 async def test_an_ask_is_answered_once() -> None:
-    """A second answer is an error in the workflow; and a value that cannot be stored is no answer."""
+    """A second answer is an error in the workflow; and a value that cannot be stored is not an answer."""
     async with TestEngine() as engine:
         run = await engine.start(cart_with_errors)
         assert await run.ask("add", key="k") is None
@@ -689,7 +689,7 @@ async def test_a_replay_does_not_call_a_validator_again(place: Place) -> None:
 
 
 class ForgetfulStore(WatchedStore):
-    """A store in which another worker owns the tree when the first refusal comes: it is no refusal."""
+    """A store in which another worker owns the tree when the first refusal comes: it is not a refusal."""
 
     refusals = 0
 

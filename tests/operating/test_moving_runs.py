@@ -148,7 +148,7 @@ async def test_ended_run_keeps_its_outcome_and_may_have_another_id(place: Place,
 
 
 async def test_batch_comes_with_its_results_and_its_blobs(place: Place, elsewhere: Place) -> None:
-    """Those are no part of the journal's rows. Its chunks are trees of their own."""
+    """Those are not part of the journal's rows. Its chunks are trees of their own."""
     async with place.engine() as engine:
         batch = await engine.start_batch(moved_item, range(3), id="many")
         wanted = await in_time(batch.results())

@@ -38,9 +38,9 @@ def test_defaults_are_safe() -> None:
 @pytest.mark.parametrize(
     ("query", "reason"),
     [
-        ("schema=", "no name for a schema"),
-        ("schema=pg_x", "no name for a schema"),
-        ("schema=" + "x" * 64, "no name for a schema"),
+        ("schema=", "not a name for a schema"),
+        ("schema=pg_x", "not a name for a schema"),
+        ("schema=" + "x" * 64, "not a name for a schema"),
         ("pgbouncer=perhaps", "neither true nor false"),
     ],
 )

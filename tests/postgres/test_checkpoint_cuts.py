@@ -19,7 +19,7 @@ REQUESTS_MAX = 30
 
 @pytest.mark.parametrize("before", [True, False], ids=["before it arrives", "after it was done"])
 async def test_a_cut_at_any_request_is_not_heard_of(postgres_url: str, proxy: Proxy, *, before: bool) -> None:
-    """The store asks again over another line; the row is there once, and it is no duplicate of itself."""
+    """The store asks again over another line; the row is there once, and it is not a duplicate of itself."""
     async with outlive.checkpoints.open_store(through(proxy, postgres_url)) as store:
         for number in range(1, REQUESTS_MAX):
             cuts = proxy.cuts

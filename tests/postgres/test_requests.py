@@ -214,7 +214,7 @@ async def test_connection_without_a_transaction_is_refused(store: PostgresStore,
 
 async def test_something_else_is_refused(store: PostgresStore) -> None:
     """With what is known."""
-    with pytest.raises(ConfigurationError, match=r"builtins.object is no connection.*psycopg.AsyncConnection"):
+    with pytest.raises(ConfigurationError, match=r"builtins.object is not a connection.*psycopg.AsyncConnection"):
         await store.request_start(object(), new_tree(store, "run-1"))
 
 

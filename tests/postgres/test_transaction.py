@@ -113,7 +113,7 @@ INSERT INTO late VALUES (1)
 
 
 async def test_trigger_that_speaks_at_the_end_is_the_steps_own_error(ledger: PostgresStore) -> None:
-    """Whatever it raises: it is no error of the store."""
+    """Whatever it raises: it is not an error of the store."""
     tree = await begin(ledger)
     transaction = await ledger.begin()
     await transaction.handle.execute(TRIGGERED)

@@ -458,7 +458,7 @@ class EndedThreads(ThreadPoolExecutor):
 async def test_a_beat_is_quiet_when_the_interpreter_ends_first(
     store: PostgresStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Python ends the threads of pools before ours: what a keeper does then is no error that anybody should see."""
+    """Python ends the threads of pools before ours: what a keeper does then is not an error that anybody should see."""
     monkeypatch.setattr("outlive._kernel.store.postgres.beat.ThreadPoolExecutor", EndedThreads)
     await hire(store, "worker-a")
     beat = store.open_beat("worker-a")

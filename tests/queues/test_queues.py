@@ -429,7 +429,7 @@ def test_queue_can_be_kept_in_a_set() -> None:
 
 @pytest.mark.parametrize("name", ["", "default", "a,b", 7])
 def test_bad_name_of_a_queue_is_refused(name: Any) -> None:
-    """Workers are given names in a list with commas, and the default queue is no queue."""
+    """Workers are given names in a list with commas, and the default queue is not a queue."""
     with pytest.raises((InvalidArgumentError, ArgumentTypeError), match="name"):
         Queue(name)
 

@@ -101,7 +101,7 @@ async def test_an_orphan_whose_claim_was_not_heard_of_is_judged_all_the_same(pla
 
 
 async def test_an_orphan_that_is_not_too_old_goes_on(place: Place) -> None:
-    """Its age counts from its last progress, not from its start, and taking it over is no progress."""
+    """Its age counts from its last progress, not from its start, and taking it over is not progress."""
     first = await place.engine().__aenter__()
     await waits(await first.start(unpoliced_turns, id="run-0"))
     place.clock.skip(seconds=DAY)
@@ -150,7 +150,7 @@ async def policed_retried() -> str:
 
 @pytest.mark.parametrize("workflow", [policed_back_off, policed_retried])
 async def test_the_age_of_an_orphan_counts_from_when_a_worker_went_on_with_it(place: Place, workflow: Any) -> None:
-    """A back-off of a day, or a day between a retry and a worker for it, is no time without progress."""
+    """A back-off of a day, or a day between a retry and a worker for it, is not a time without progress."""
     recovery = Recovery(resume_age_max=3600)
     async with place.engine(recovery=recovery) as first:
         run = await first.start(workflow, id="run-0")

@@ -235,7 +235,7 @@ async def recovering_poison_beside_a_timer() -> None:
 
 @pytest.mark.parametrize("place", ["memory"], indirect=True)
 async def test_a_timer_beside_it_does_not_save_what_kills_its_workers(place: Place) -> None:
-    """Every worker sees a timer fire before it dies; that is no progress of the step that it dies of."""
+    """Every worker sees a timer fire before it dies; that is not progress of the step that it dies of."""
     limits = Limits(attempts_max=2)
     engine = await place.engine(limits=limits).__aenter__()
     await engine.start(recovering_poison_beside_a_timer, id="run-1")

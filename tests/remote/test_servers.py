@@ -1,4 +1,4 @@
-"""A connection to what is no server of ours, or one that is away, silent or slow; and its own end meanwhile."""
+"""A connection to what is not a server of ours, or one that is away, silent or slow; and its own end meanwhile."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ async def test_an_answer_of_another_program_is_an_error(verb: Verb, answer: byte
 
 @pytest.mark.parametrize("verb", VERBS.values(), ids=VERBS)
 async def test_a_proxy_whose_server_stays_away_is_asked_for_so_long(verb: Verb) -> None:
-    """It says nothing of when to come again; that is no reason to ask for ever."""
+    """It says nothing of when to come again; that is not a reason to ask for ever."""
     odd = Odd(reply("502 Bad Gateway", b"<html>"))
     async with connected(odd, timeout=0.2) as remote:
         with pytest.raises(ServerError, match=r"502: <html>; Try again later: a proxy answers"):

@@ -709,4 +709,4 @@ CORPUS = [
 ]
 
 UNUSED_SIGNAL = Mutant(timed, timed_without_signal, inject=GO)
-"""A signal that nobody takes is no contradiction: the same steps follow, and it stays in the buffer."""
+"""A signal that nobody takes is not a contradiction: the same steps follow, and it stays in the buffer."""

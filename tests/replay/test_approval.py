@@ -48,7 +48,7 @@ def decided(
 
 
 def garbled() -> ApprovalDecided:
-    """Something that is no decision at all."""
+    """Something that is not a decision at all."""
     return ApprovalDecided(at=START_AT, approval="@approval/refund", payload=pack(b'{"approved":"maybe"}'))
 
 
@@ -278,7 +278,7 @@ def test_a_decision_that_cannot_be_read_is_set_aside_and_people_are_asked_again(
 
 
 def test_an_approval_that_is_asked_again_says_why_and_keeps_its_deadline() -> None:
-    """The deadline counts from the first time: a wrong form is no way to put it off."""
+    """The deadline counts from the first time: a wrong form is not a way to put it off."""
     life = live(asks_all, inject={7: [decided(form={"euros": 5})]})
 
     assert life.result == "approval 'refund' was not decided by finance, boss before its deadline"

@@ -56,7 +56,7 @@ async def test_feeding_works_in_a_plain_callback_of_a_running_loop() -> None:
     hooks = sys.get_asyncgen_hooks()
 
     def worker() -> None:
-        assert asyncio.current_task() is None, "this is the point: a callback is no task"
+        assert asyncio.current_task() is None, "this is the point: a callback is not a task"
         try:
             WHO.set("the worker")
             result = live(busy, crash_at=range(10)).result

@@ -78,7 +78,7 @@ async def canary_waits(password: str) -> dict[str, str]:
     question = await anext(outlive.asks("token", str))
     question.reply(question.body)
     doubt = await anext(outlive.asks("doubt", dict[str, str]))
-    doubt.fail(ValueError(f"{password} is no better than {doubt.body['password']}"))
+    doubt.fail(ValueError(f"{password} is as weak as {doubt.body['password']}"))
     await outlive.wait_for_approval("refund", form=dict[str, str])
     await promise
     await outlive.wait_for_signal("never")

@@ -78,7 +78,7 @@ def test_an_invalid_span_of_a_key_is_a_mistake(url: str) -> None:
         (("--auth-header", "x-user", "--auth-proxies", "10.0.0.5"), "give --auth keys (auth.mode"),
         (("--auth-proxies", "10.0.0.5"), "give --auth-header (auth.header) too"),
         (("--auth", "keys", "--auth-header", "x-user"), "needs the addresses of the proxies"),
-        (("--auth", "keys", "--auth-header", "x-user", "--auth-proxies", "proxy"), "is no address"),
+        (("--auth", "keys", "--auth-header", "x-user", "--auth-proxies", "proxy"), "is not an address"),
         (("--auth", "open"), "Invalid value"),
     ],
 )

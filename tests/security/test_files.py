@@ -105,7 +105,7 @@ def test_an_export_writes_to_no_file_of_others(tmp_path: Path) -> None:
 
 
 def test_an_export_may_go_into_a_pipe(tmp_path: Path) -> None:
-    """Or to standard output by its name: what is no file is written to as it is."""
+    """Or to standard output by its name: what is not a file is written to as it is."""
     url, pipe = f"sqlite:{tmp_path / 'runs.db'}", tmp_path / "pipe"
     os.mkfifo(pipe)
     with outlive.Engine(url).sync as engine:

@@ -184,13 +184,13 @@ async def test_a_file_has_a_nonce_that_there_can_be(file: Forged, nonce: int) ->
     """All checksums of the tree begin with it. [S46]"""
     text = file.text().replace(f'"nonce":{file.head["nonce"]}', f'"nonce":{nonce}', 1)
 
-    assert "is no nonce" in await refuse(text)
+    assert "is not a nonce" in await refuse(text)
 
 
 @pytest.mark.parametrize("line", ['{"blob":"aa","data":"a"}', '{"blob":"aa","data":"é"}'])
 async def test_a_blob_that_is_not_base64_is_refused(file: Forged, line: str) -> None:
     """A blob that is not base64 is refused with its line. [S46]"""
-    assert "the exported run:2: it is no base64" in await refuse(file.text(before=line))
+    assert "the exported run:2: it is not base64" in await refuse(file.text(before=line))
 
 
 @pytest.mark.parametrize(
@@ -396,7 +396,7 @@ async def test_a_store_whose_audit_log_cannot_be_read_is_not_moved(tmp_path: Pat
     assert "row 1 of the audit log cannot be read" in result.output
 
 
-# -- What is no file ---------------------------------------------------------------------------------------------------
+# -- What is not a file ------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(params=["pipe", "device"])
@@ -412,11 +412,11 @@ def no_file(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
 
 def test_a_file_that_is_not_regular_is_not_read(no_file: Path) -> None:
     """A pipe or a device is not read, because it may never end. [S46]"""
-    with pytest.raises(HistoryFormatError, match="no regular file"):
+    with pytest.raises(HistoryFormatError, match="not a regular file"):
         next(outlive.retention.read_archive(no_file))
     for line in (["runs", "import", str(no_file), "--store", "memory:"], ["flows", "check", str(no_file)]):
         result = CliRunner().invoke(main, line)
-        assert (result.exit_code, "no regular file" in result.output) == (2, True), result.output
+        assert (result.exit_code, "not a regular file" in result.output) == (2, True), result.output
 
 
 async def test_a_store_is_a_file(no_file: Path) -> None:

@@ -532,7 +532,7 @@ async def test_a_document_says_what_a_start_may_change(engine: TestEngine, chang
         assert result in answer.data["detail"]
         return
     assert answer.status == 201, answer.body
-    if result == "${{ 6 + 1 }}":  # It is no number, so the step refuses it: the expression was not computed.
+    if result == "${{ 6 + 1 }}":  # It is not a number, so the step refuses it: the expression was not computed.
         with pytest.raises(RunFailedError, match="cannot be read as int"):
             await engine.get("l-1").result()
     else:

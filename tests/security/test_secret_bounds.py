@@ -508,7 +508,7 @@ def test_a_server_is_named_with_its_scheme_and_port(pattern: str, fits: str, oth
 @pytest.mark.parametrize(
     ("table", "complaint"),
     [
-        ({"grants": {"a": {"hosts": ["https://x/y"]}}}, r"flows\.grants\.a\.hosts\[0\]: 'https://x/y' is no server"),
+        ({"grants": {"a": {"hosts": ["https://x/y"]}}}, r"flows\.grants\.a\.hosts\[0\]: 'https://x/y' is not a server"),
         ({"grants": {"a": {"hosts": ["x*y"]}}}, r"flows\.grants\.a\.hosts\[0\]"),
         ({"grants": {"a": {}, "A": {}}}, r"flows\.grants\.A: it is the same secret as a"),
         (

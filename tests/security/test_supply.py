@@ -108,7 +108,7 @@ def test_an_image_of_others_has_its_digest() -> None:
 
 
 def test_the_image_is_made_of_what_has_a_hash() -> None:
-    """Each installation names hashes, or fetches nothing. Tools that build what is no wheel have no hashes. [S39]"""
+    """Each installation names hashes, or fetches nothing. Tools that build what is not a wheel have no hashes. [S39]"""
     text = (DEPLOY / "Dockerfile").read_text("utf-8")
     installed = re.findall(r"pip install (.*?)(?: &&|; fi)", re.sub(r"(?m)^#.*\n", "", text))
 

@@ -32,7 +32,7 @@ CHANGES |= {
 
 
 NO_TEXT = {
-    f"the {name} is no text": f"UPDATE {{table}} SET {name} = CAST(x'ff' AS TEXT) WHERE number = 3"
+    f"the {name} is not text": f"UPDATE {{table}} SET {name} = CAST(x'ff' AS TEXT) WHERE number = 3"
     for name in ("body", "hash", "actor", "verb", "target")
 }
 """SQLite takes it; PostgreSQL does not."""

@@ -345,7 +345,7 @@ async def test_purge_says_what_it_would_do_and_does_it(tmp_path: Path) -> None:
 
 
 async def test_purge_refuses_what_it_cannot_mean() -> None:
-    """No filter at all, open runs, and what is no span."""
+    """No filter at all, open runs, and what is not a span."""
     async with TestEngine() as engine:
         with pytest.raises(InvalidArgumentError, match="say by a filter"):
             await engine.purge()

@@ -106,7 +106,7 @@ async def test_a_service_that_fails_does_not_stop_the_others(caplog: pytest.LogC
 
 
 async def test_a_store_that_is_away_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
-    """It is no failure of the service."""
+    """It is not a failure of the service."""
 
     def refuse() -> float:
         raise StoreUnavailableError("the store", "it is away")

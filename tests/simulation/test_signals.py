@@ -1,4 +1,4 @@
-"""A signal to the simulator ends the simulator, and is no fault of a simulated process."""
+"""A signal to the simulator ends the simulator, and is not a fault of a simulated process."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ async def test_ring_is_heard_by_all_other_processes(tmp_path: Path) -> None:
 
 
 async def test_worker_is_not_rung_for_readers(tmp_path: Path) -> None:
-    """A reply of a thousand words is no reason for it to look a thousand times."""
+    """A reply of a thousand words is not a reason for it to look a thousand times."""
     workers, readers = Bells(tmp_path / "bells", WORKERS), Bells(tmp_path / "bells", READERS)
     rings: list[str] = []
     assert workers.listen(rings.append)

@@ -123,7 +123,7 @@ BAD: dict[str, tuple[Any, int, str]] = {
     "an unknown one": ([{"id": 1}, None, "", 4], 2, "it takes 3 of them"),
     "a field": ({"order": {"id": 1, "lines": [{"count": 1}]}}, 2, "at $.order.lines[0]: 'sku' is missing"),
     "an enum": ({"order": {"id": 1, "size": "huge"}}, 2, "'huge' is none of"),
-    "a time": ({"order": {"id": 1, "due": "soon"}}, 2, "is no date"),
+    "a time": ({"order": {"id": 1, "due": "soon"}}, 2, "does not have the format date"),
     "a model": ({"order": {"id": 1}, "address": {}}, 2, "'city' is missing"),
     "no arguments": ("seven", 3, "give the arguments of named_order by name"),
     "no JSON": ({"id": object()}, 3, "plain JSON"),

@@ -63,7 +63,7 @@ async def with_method_steps(shop: str) -> list[Any]:
 
 
 async def test_a_method_is_a_step_on_its_object() -> None:
-    """The object is no argument of the call; the name is that of the class and the method."""
+    """The object is not an argument of the call; the name is that of the class and the method."""
     async with TestEngine() as engine:
         run = await engine.start(with_method_steps, "south")
         assert ["north: 5", "south: 7", "south: 7", 2, [1, 0]] == await run.result()
@@ -163,7 +163,7 @@ def test_a_method_step_that_cannot_work_is_refused() -> None:
         outlive.step(process=True)(Till.sync)
     with pytest.raises(DefinitionError, match=r"its undo Till\.give_back is a method"):
         outlive.step(undo=Till.give_back)(fetch_nothing)  # type: ignore[arg-type]
-    with pytest.raises(DefinitionError, match="is no method: let a parameter take"):
+    with pytest.raises(DefinitionError, match="is not a method: let a parameter take"):
         stepless.of(west_till)
     with pytest.raises(InvalidArgumentError, match=r"@outlive\.resource"):
         Till.total.of(north)  # type: ignore[arg-type]

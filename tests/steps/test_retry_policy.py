@@ -94,13 +94,13 @@ async def test_a_delay_grows_as_the_policy_says(policy: Retry, expected: list[fl
     ("after", "expected"), [(90, [90.0]), (timedelta(hours=1), [3600.0]), (0, [0.0]), (-1, [1.0]), ("soon", [1.0])]
 )
 async def test_an_exception_names_its_delay(after: Any, expected: list[float]) -> None:
-    """`retry_after` counts as it is, beyond the cap too; one that is no time is noted with the failure."""
+    """`retry_after` counts as it is, beyond the cap too; one that is not a time is noted with the failure."""
     async with TestEngine() as engine:
         error = BusyError(429, after)
         command: Any = _Command()
         following = next_attempt(Retry(), error, command, at=0, first_at=0, spread=lambda: 0.0)
         assert expected == [(following.at or 0) / SECOND]
-        assert ("which is no number" in following.note) == (after in (-1, "soon"))
+        assert ("which is neither a number" in following.note) == (after in (-1, "soon"))
         if isinstance(after, int):
             POLICIES["named"] = Retry(cap=30)
             run = await engine.start(with_policy, "named", 2, 429, after)

@@ -38,7 +38,7 @@ def fetch_on_thread(currency: str) -> Rate:
 
 
 class Bank:
-    """What a workflow may have at hand: it is no part of the journal."""
+    """What a workflow may have at hand: it is not part of the journal."""
 
     def __init__(self, cents: int) -> None:
         self.cents = cents

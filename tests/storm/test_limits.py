@@ -102,7 +102,7 @@ def test_crowd_is_noticed() -> None:
 
 
 def test_worker_that_lost_its_lease_is_counted_until_its_run_is_claimed() -> None:
-    """A claim too early is no excuse for a slot too many."""
+    """A claim too early is not an excuse for a slot too many."""
     it = healthy()
     taken_over(it)
     it.effects[5] = mark("begin", "one-1", 2, at=3.3, pid=2)

@@ -23,7 +23,7 @@ def test_kills_lose_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
 
 @pytest.mark.slow
 def test_kills_of_the_server_lose_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The PostgreSQL server loses its power in between; an outage is no failure of anything."""
+    """The PostgreSQL server loses its power in between; an outage is not a failure of anything."""
     settings = ["--store", "postgres", "--kills", "5", "--server-kills", "2", "--seed", "12"]
     code = main([*KILL, *settings, "--dir", str(tmp_path)])
 

@@ -252,7 +252,7 @@ def resealed(text: str) -> str:
 
 
 def test_a_payload_that_cannot_be_read_is_reported(history: Path) -> None:
-    """A result that is no text any more."""
+    """A result that is no longer text."""
     text = history.read_text("utf-8").replace('"payload":{"v":"héllo\u2028\x85"}', '"payload":{"v":5}')
     history.write_text(resealed(text), "utf-8")
 

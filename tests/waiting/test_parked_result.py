@@ -114,7 +114,7 @@ async def test_a_run_that_was_resumed_is_waited_for_again(place: Place) -> None:
 
 
 async def test_waiting_for_a_run_that_parks_again_after_a_resume_raises_again() -> None:
-    """A resume that does not help is no reason to wait for ever."""
+    """A resume that does not help is not a reason to wait for ever."""
     async with Place(None).engine() as engine:
         run = await engine.start(parks_at_once, id="a")
         await parks(run)
@@ -124,7 +124,7 @@ async def test_waiting_for_a_run_that_parks_again_after_a_resume_raises_again() 
 
 
 async def test_a_workflow_goes_on_waiting_for_a_parked_run_and_says_so() -> None:
-    """That a run is parked is no end of it, so no workflow sees it; people do."""
+    """That a run is parked is not an end of it, so no workflow sees it; people do."""
     async with Place(None).engine() as engine:
         run = await engine.start(waits_for_a_run_that_parks, id="a")
         await parks(engine.get("other"))

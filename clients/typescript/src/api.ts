@@ -815,9 +815,9 @@ export interface OverviewView {
   lengths: LengthsView;
   /** Live workers. */
   workers: number;
-  /** How long the run without a queue has been due that waits longest for a worker. */
+  /** How long the oldest due run without a queue has waited for a worker. */
   pending_seconds: number;
-  /** How long the schedule has been due that waits longest for a worker. */
+  /** How long the oldest due schedule has waited for a worker. */
   schedule_seconds: number;
   /** Queues that have runs, or are paused. */
   queues: QueueSummary[];

@@ -336,7 +336,7 @@ def finite(value: float) -> float:
     """A double that JSON can hold."""
     if isfinite(value):
         return value
-    raise ExpressionError("the result is no finite number")
+    raise ExpressionError("the result is not a finite number")
 
 
 def _mismatch(sign: str, left: Any, right: Any) -> ExpressionError:
@@ -370,7 +370,7 @@ def _numbers(sign: str, whole: Callable[[int, int], int], broken: Callable[[floa
             try:
                 return finite(broken(left, right))
             except (OverflowError, ValueError):
-                raise ExpressionError("the result is no finite number") from None
+                raise ExpressionError("the result is not a finite number") from None
         raise _mismatch(sign, left, right)
 
     return run

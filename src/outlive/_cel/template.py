@@ -246,7 +246,7 @@ class _Compiler:
     def _object(self, value: dict[Any, Any], path: Path) -> _Part:
         for key in value:
             if type(key) is str and "${{" in key:
-                raise ExpressionError(f"the name of a field is no expression: {key[:100]!r}")
+                raise ExpressionError(f"the name of a field cannot be an expression: {key[:100]!r}")
         own, foreign = _FORMS, self._references.beside
         form = next((key for key in value if type(key) is str and (key in own or key in foreign)), None)
         if form is None:

@@ -160,12 +160,12 @@ def _escape(source: str, at: int, stop: int) -> tuple[str, int]:
     elif letter and letter in "0123":
         digits, base, begin = 3, 8, at + 1
     else:
-        raise ExpressionError(f"\\{letter} is no escape", at, "write \\\\ for a backslash, or a raw text: r'...'")
+        raise ExpressionError(f"\\{letter} is not an escape", at, "write \\\\ for a backslash, or a raw text: r'...'")
     code = source[begin : begin + digits]
     allowed = "01234567" if base == 8 else "0123456789abcdefABCDEF"
     if len(code) < digits or any(digit not in allowed for digit in code):
         raise ExpressionError(f"the escape \\{letter} needs {digits} digits", at)
     number = int(code, base)
     if 0xD800 <= number <= 0xDFFF or number > 0x10FFFF:
-        raise ExpressionError(f"\\{letter}{code} is no character", at)
+        raise ExpressionError(f"\\{letter}{code} is not a character", at)
     return chr(number), begin + digits

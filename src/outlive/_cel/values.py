@@ -92,7 +92,7 @@ def refuse_length(characters: int) -> None:
 
 def type_name(value: Any) -> str:
     """The name of the type of a value, for people."""
-    return _NAMES.get(type(value), f"a Python {type(value).__name__}, which is no plain data")
+    return _NAMES.get(type(value), f"a Python {type(value).__name__}, which is not plain data")
 
 
 def shown(value: Any) -> str:

@@ -55,7 +55,7 @@ def json_of(option: str, text: str) -> Any:
     except OSError as error:
         raise Mistake(f"{option} {text}: it cannot be read: {error.strerror}") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise Mistake(f"{option}: it is no JSON: {error}{_in_quotes(text)}") from None
+        raise Mistake(f"{option}: it is not JSON: {error}{_in_quotes(text)}") from None
 
 
 def _in_quotes(text: str) -> str:
@@ -95,6 +95,6 @@ def moment_of(option: str, text: str) -> datetime:
         at = datetime.fromisoformat(text)
     except ValueError:
         raise Mistake(
-            f"{option} {text}: it is no time; write 2026-11-01, 2026-11-01T06:00+01:00, or 2h for two hours ago"
+            f"{option} {text}: it is not a time; write 2026-11-01, 2026-11-01T06:00+01:00, or 2h for two hours ago"
         ) from None
     return at if at.tzinfo is not None else at.replace(tzinfo=UTC)

@@ -112,7 +112,7 @@ def _networks(values: Any) -> tuple[str, ...]:
         try:
             ip_network(each)
         except ValueError:
-            wanted = f"{each!r} is no address and no network; give for example 10.0.0.5 or 10.0.0.0/24"
+            wanted = f"{each!r} is neither an address nor a network; give for example 10.0.0.5 or 10.0.0.0/24"
             raise InvalidArgumentError("auth", "proxies", each, wanted) from None
     return found
 

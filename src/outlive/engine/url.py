@@ -88,7 +88,7 @@ def path_in(url: str) -> str:
     if mark := next((mark for mark in "?#" if mark in path), ""):
         found = mark + path.partition(mark)[2]
         raise StoreUrlError(
-            url, f"{found!r} is no part of a file; settings are options of Engine(...): leave {found} out"
+            url, f"{found!r} is not part of a file; settings are options of Engine(...): leave {found} out"
         )
     if path.startswith("//") and not path.startswith("///"):
         raise StoreUrlError(url, f"{path[2:].partition('/')[0]!r} stands where a host would")

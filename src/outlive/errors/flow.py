@@ -28,7 +28,7 @@ class FlowNotFoundError(NotFoundError):
         else:
             what = f"there is no flow {name} in this store"
             what += f"; did you mean {' or '.join(near)}?" if near else ""
-            self._advice = () if near else (Advice("flows.list", effect="shows those that there are"),)
+            self._advice = () if near else (Advice("flows.list", effect="shows all flows"),)
         super().__init__(what)
 
 

@@ -14,7 +14,7 @@ class KeyNotFoundError(NotFoundError):
 
     def __init__(self, key_id: str) -> None:
         self.key_id = key_id
-        self._advice = (Advice("keys.list", effect="shows those that there are"),)
+        self._advice = (Advice("keys.list", effect="shows all keys"),)
         super().__init__(f"there is no key {key_id}")
 
 

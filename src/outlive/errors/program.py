@@ -102,7 +102,9 @@ class UnknownWorkflowError(NotFoundError):
             super().__init__(f"no worker has workflow {name} in version {version}; give one of its versions: {known}")
         else:
             meant = f"; did you mean {' or '.join(near)}?" if near else "."
-            self._advice = () if near else (Advice("workflows.list", effect="shows those that workers have described"),)
+            self._advice = (
+                () if near else (Advice("workflows.list", effect="shows the workflows that workers have described"),)
+            )
             super().__init__(
                 f"no worker has described a workflow {name}{meant} A worker describes its workflows a second after "
                 f"its start"

@@ -344,7 +344,9 @@ class ApprovalNotFoundError(NotFoundError):
             what = f"run {run_id!r} has not asked for approval {name!r}"
             what += f" with the request {request!r}" if request is not None else ""
         if not pending:
-            self._advice = (Advice("approvals.list", {"run_id": run_id}, "shows those that it has asked for"),)
+            self._advice = (
+                Advice("approvals.list", {"run_id": run_id}, "shows the approvals that the run has asked for"),
+            )
         super().__init__(f"{what}; {waiting if pending else 'it waits for none now'}")
 
 
@@ -383,7 +385,7 @@ class QueueNotFoundError(NotFoundError):
     def __init__(self, name: str, near: str = "") -> None:
         self.name, self.near = name, near
         self._advice = (
-            Advice("queues.list", effect="shows those that there are"),
+            Advice("queues.list", effect="shows all queues"),
             Advice("queues.set", {"queue": name, "concurrency": 5}, "makes one"),
         )
         super().__init__(f"there is no queue {name!r}" + (f"; did you mean {near!r}?" if near else ""))
@@ -394,7 +396,7 @@ class ScheduleNotFoundError(NotFoundError):
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self._advice = (Advice("schedules.list", effect="shows those that there are"),)
+        self._advice = (Advice("schedules.list", effect="shows all schedules"),)
         super().__init__(f"there is no schedule {name!r}")
 
 

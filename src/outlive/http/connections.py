@@ -246,7 +246,7 @@ def _too_many() -> Problem:
 
 
 def _for_a_proxy() -> Problem:
-    detail = "the first line of the request has a whole address: this server is no proxy"
+    detail = "the first line of the request has a whole address: this server is not a proxy"
     return Problem(400, "malformed", detail, "Send the path alone, and the name of the server as the header Host.")
 
 

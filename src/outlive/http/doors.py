@@ -89,7 +89,7 @@ class TrustedHeader:
         if not self._is_proxy.networks:
             raise ConfigurationError("a trusted header needs the addresses of the proxies that may send it (proxies=)")
         if wrong := {it for it in (scope, *self._scopes.values()) if it is not None and it not in SCOPES}:
-            raise ConfigurationError(f"{', '.join(sorted(wrong))} is no scope; there are {', '.join(SCOPES)}")
+            raise ConfigurationError(f"{', '.join(sorted(wrong))} is not a scope; there are {', '.join(SCOPES)}")
         if bool(self._groups) != bool(self._scopes):
             raise ConfigurationError("groups= names the header with the groups, and scopes= what each of them may do")
 
@@ -121,7 +121,7 @@ def _network(proxy: str) -> IPv4Network | IPv6Network:
     try:
         return ip_network(proxy)
     except ValueError as error:
-        raise ConfigurationError(f"{proxy!r} is no address of a proxy: {error}") from None
+        raise ConfigurationError(f"{proxy!r} is not an address of a proxy: {error}") from None
 
 
 def door_of(engine: Engine, auth: Auth) -> Authenticate:

@@ -179,7 +179,7 @@ class Request:
     async def _whole(self, bytes_max: int) -> bytes:
         length = self.headers.get("content-length", "0")
         if not length.isascii() or not length.isdecimal():
-            raise refusal(400, "the header Content-Length is no number")
+            raise refusal(400, "the header Content-Length is not a number")
         if len(length) > DIGITS_MAX or int(length) > bytes_max:
             raise _too_large(bytes_max)
         # No list of parts: many small ones would take twenty times the bytes that are counted.

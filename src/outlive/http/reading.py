@@ -112,7 +112,7 @@ def read_body(operation: Operation, body: bytes) -> Any:
     except msgspec.ValidationError as error:
         raise malformed(f"the body does not fit: {_shown(error, operation.body)}") from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError) as error:
-        raise malformed(f"the body is no JSON: {error}") from None
+        raise malformed(f"the body is not JSON: {error}") from None
 
 
 def _shown(error: msgspec.ValidationError, kind: Any) -> str:

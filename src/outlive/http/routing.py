@@ -136,7 +136,7 @@ def _decoded(raw: bytes) -> str:
     try:
         return unquote_to_bytes(raw).decode()
     except UnicodeDecodeError:
-        raise malformed("the path is no text in UTF-8") from None
+        raise malformed("the path is not text in UTF-8") from None
 
 
 def has_prefix(parts: list[str], prefix: str) -> bool:

@@ -287,14 +287,14 @@ def _read_json(body: bytes) -> Any:
         with collection_paused():
             return msgspec.json.decode(body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise refusal(400, f"the body is no JSON: {error}") from None
+        raise refusal(400, f"the body is not JSON: {error}") from None
 
 
 def _read_form(body: bytes) -> dict[str, str]:
     try:
         return dict(parse_qsl(body.decode("ascii"), keep_blank_values=True, max_num_fields=1_000))
     except ValueError as error:
-        raise refusal(400, f"the body is no form: {error}") from None
+        raise refusal(400, f"the body is not a form: {error}") from None
 
 
 def _read_nothing(body: bytes) -> None:

@@ -39,12 +39,12 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
     runs: dict[str, int]
     """How many runs there are by status."""
     pending_seconds: float
-    """How long the pending run without a queue has been due that waits longest."""
+    """How long the oldest pending run without a queue has been due."""
     approvals: int
     """Runs that ask people for a decision."""
     workers: int
     schedule_seconds: float
-    """How long the schedule has been due that waits longest for a worker."""
+    """How long the oldest due schedule has waited for a worker."""
     queues: list[QueueState]
 
 

@@ -90,7 +90,7 @@ class MetricsServer:
             writer.close()
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        method, answer = "GET", Answer(HTTPStatus.BAD_REQUEST, b"this is no HTTP request\n")
+        method, answer = "GET", Answer(HTTPStatus.BAD_REQUEST, b"this is not HTTP request\n")
         try:
             head = await within(HEAD_SECONDS_MAX, reader.readuntil(b"\r\n\r\n"))
         except asyncio.LimitOverrunError:

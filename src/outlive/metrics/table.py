@@ -183,7 +183,7 @@ OF_STORE = [
     Metric(
         "outlive_schedules_overdue_seconds",
         "gauge",
-        "How long the schedule has been due that waits longest for a worker.",
+        "How long the oldest due schedule has waited for a worker.",
         _of_store(lambda store: [((), store.schedule_seconds)]),
         source="store",
     ),
@@ -214,7 +214,7 @@ OF_STORE = [
     Metric(
         "outlive_queue_oldest_seconds",
         "gauge",
-        "How long the run has waited that waits longest of those that are first in their lines; 0 if none waits.",
+        "How long the oldest run at the head of a line of the queue has waited; 0 if none waits.",
         _of_queues(lambda queue: 0.0 if queue.waiting is None else queue.waiting.total_seconds()),
         ("queue",),
         source="store",

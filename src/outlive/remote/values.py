@@ -158,7 +158,7 @@ def answer_of(operation: Operation, answer: Answer) -> Any:
     try:
         return msgspec.json.decode(answer.body, type=operation.answers[answer.status])
     except msgspec.MsgspecError as error:
-        raise_foreign(answer, f"this is no answer to {operation.name}: {error}")
+        raise_foreign(answer, f"this is not an answer to {operation.name}: {error}")
 
 
 def only_given(fields: Mapping[str, Any]) -> dict[str, Any]:

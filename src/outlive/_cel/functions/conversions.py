@@ -69,7 +69,7 @@ def _int(frame: Frame, value: Any) -> int:
         return int(value)
     if type(value) is int or type(value) is bool:
         return in_range(int(value))
-    raise ExpressionError(f"{shown(value)} is no integer")
+    raise ExpressionError(f"{shown(value)} is not an integer")
 
 
 _DOUBLE = re.compile(r"[+-]?(?:[0-9]{1,400}(?:\.[0-9]{0,400})?|\.[0-9]{1,400})(?:[eE][+-]?[0-9]{1,4})?")
@@ -84,7 +84,7 @@ def _double(frame: Frame, value: Any) -> float:
             number = float("inf")
         if isfinite(number):
             return number
-    raise ExpressionError(f"{shown(value)} is no double")
+    raise ExpressionError(f"{shown(value)} is not a double")
 
 
 _BOOLS = {
@@ -99,7 +99,7 @@ def _bool(frame: Frame, value: Any) -> bool:
         return value
     if type(value) is str and value in _BOOLS:
         return _BOOLS[value]
-    raise ExpressionError(f"{shown(value)} is no bool")
+    raise ExpressionError(f"{shown(value)} is not a bool")
 
 
 @_functions.add("toJson(x)", "JSON text, compact, with the keys in order", ANY, gives=STRING)
@@ -108,7 +108,7 @@ def _to_json(frame: Frame, value: Any) -> str:
 
 
 def _no_constant(word: str) -> Any:
-    raise ValueError(f"{word} is no JSON")
+    raise ValueError(f"{word} is not JSON")
 
 
 def _small_int(text: str) -> int:
@@ -161,7 +161,7 @@ def _from_json(frame: Frame, text: Any) -> Any:
     try:
         made = json.loads(text, parse_constant=_no_constant, parse_int=_small_int, object_pairs_hook=_unique)
     except ValueError as error:
-        raise ExpressionError(f"the text is no JSON: {error}") from None
+        raise ExpressionError(f"the text is not JSON: {error}") from None
     return _finite_everywhere(made)
 
 
@@ -186,7 +186,7 @@ def _from_base64(frame: Frame, text: Any) -> str:
     try:
         return base64.b64decode(_bytes(text), validate=True).decode("utf-8")
     except (binascii.Error, UnicodeDecodeError):
-        raise ExpressionError(f"{shown(text)} is no base64 of a UTF-8 text") from None
+        raise ExpressionError(f"{shown(text)} is not base64 of a UTF-8 text") from None
 
 
 @_functions.add("hash.sha256(text)", "64 hexadecimal digits", STRING, gives=STRING, name="hash.sha256")

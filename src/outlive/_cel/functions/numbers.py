@@ -93,5 +93,5 @@ def _sum(frame: Frame, items: Any) -> int | float:
         except OverflowError:
             total = float("inf")
         if type(total) is float and not isfinite(total):
-            raise ExpressionError("the result is no finite number")
+            raise ExpressionError("the result is not a finite number")
     return in_range(total) if type(total) is int else total

@@ -46,7 +46,7 @@ def _instant(value: Any) -> datetime:
             return at.astimezone(UTC)
     except (ValueError, OverflowError):
         pass
-    raise ExpressionError(f"{shown(value)} is no time", suggestion='write it like "2026-05-31T12:00:00Z"')
+    raise ExpressionError(f"{shown(value)} is not a time", suggestion='write it like "2026-05-31T12:00:00Z"')
 
 
 @_functions.add("timestamp(x)", "a time (text, or seconds since 1970) as text in UTC", ANY, gives=STRING)
@@ -68,7 +68,7 @@ def _duration(frame: Frame, value: Any) -> int | float:
     sign, text = (-1, text[1:]) if text.startswith("-") else (1, text)
     parts = list(_SPAN.finditer(text))
     if not parts or "".join(part[0] for part in parts) != text:
-        raise ExpressionError(f"{shown(value)} is no span of time", suggestion='write it like "1h30m" or "250ms"')
+        raise ExpressionError(f"{shown(value)} is not a span of time", suggestion='write it like "1h30m" or "250ms"')
     total = sum(float(part[1]) * 0.001 if part[2] == "ms" else float(part[1]) * _SECONDS[part[2]] for part in parts)
     return sign * (int(total) if total == int(total) else total)
 

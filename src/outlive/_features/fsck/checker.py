@@ -277,7 +277,7 @@ async def find_damaged_checkpoints(store: Store) -> AsyncIterator[Problem]:
                 run_id = raw.decode()
             except UnicodeDecodeError:
                 shown = raw.decode("utf-8", "replace")
-                yield Problem(shown, "checkpoints of an id that is no text any more", None, Kind.CHECKPOINT)
+                yield Problem(shown, "checkpoints of an id that is no longer text", None, Kind.CHECKPOINT)
                 continue
             for row in await store.read_checkpoints(run_id):
                 try:

@@ -199,7 +199,7 @@ def _judge_rest(tree: TreeRows, reading: Reading, *, workers: Collection[str]) -
         for key in sorted(reading.answered - set(map(_sent, tree.answered))):
             yield _problem(tree, root.id, f"the answer to the ask with the key {key!r} is lost", Kind.MAIL)
     if root.owner and root.owner not in workers:
-        yield _problem(tree, root.id, f"its owner {root.owner} is no worker that the store knows", Kind.OWNER)
+        yield _problem(tree, root.id, f"its owner {root.owner} is not a worker that the store knows", Kind.OWNER)
     due_at = min((wait.until_at for wait in root.waits if wait.until_at is not None), default=None)
     if root.status is RunStatus.WAITING and due_at is not None and (root.wake_at is None or root.wake_at > due_at):
         what = f"a wait ends at {due_at}, and the journal says to wake it at {root.wake_at}"

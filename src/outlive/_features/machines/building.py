@@ -131,7 +131,7 @@ def check_function(name: str, fn: object) -> None:
         )
     # From Python 3.14 on `inspect` calls a partial a routine, as it is bound like a method in a class body.
     if isinstance(fn, functools.partial) or not inspect.isroutine(fn):
-        raise DefinitionError(f"{name}: {fn!r} is no function; write `def` or `async def`")
+        raise DefinitionError(f"{name}: {fn!r} is not a function; write `def` or `async def`")
 
 
 def check_states(machine: str, states: type[enum.Enum], *given: object) -> None:
@@ -141,7 +141,7 @@ def check_states(machine: str, states: type[enum.Enum], *given: object) -> None:
         MachineError: names it.
     """
     # Not by `in`: a string is equal to a member of a StrEnum, and has no name.
-    strangers = [f"{each!r} is no state of {states.__qualname__}" for each in given if not isinstance(each, states)]
+    strangers = [f"{each!r} is not a state of {states.__qualname__}" for each in given if not isinstance(each, states)]
     if strangers:
         raise MachineError(machine, strangers)
 

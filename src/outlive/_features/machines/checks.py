@@ -16,7 +16,11 @@ def problems_of(plan: Plan) -> list[str]:
     names = [member.name for member in plan.states]
     return [
         *_of_exits(plan),
-        *(f"state {name} has no handler and is no exit" for name in names if name not in {*plan.kinds, *plan.exits}),
+        *(
+            f"state {name} has no handler and is not an exit"
+            for name in names
+            if name not in {*plan.kinds, *plan.exits}
+        ),
         *(f"{kind.word} {name} {problem}" for name, kind in plan.kinds.items() for problem in kind.problems()),
         *_of_paths(plan, names),
     ]
@@ -76,7 +80,7 @@ def check_definition(
         MachineError: says why.
     """
     if not isinstance(states, enum.EnumType):
-        raise MachineError(name, [f"its states {states!r} are no enumeration; write `class S(enum.Enum): ...`"])
+        raise MachineError(name, [f"its states {states!r} are not an enumeration; write `class S(enum.Enum): ...`"])
     if not isinstance(exits, Collection):
         raise MachineError(name, [f"exits={exits!r} must be a list or a set of states"])
     check_states(name, states, start, *exits)

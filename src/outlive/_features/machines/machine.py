@@ -464,7 +464,7 @@ class Machine(Workflow[[D], MachineResult[S, D]], Generic[S, D]):
         they start an engine.
 
         Raises:
-            DefinitionError: it is no `outlive.machine.Observer`, or has none of its hooks.
+            DefinitionError: it is not an `outlive.machine.Observer`, or has none of its hooks.
         """
         if not isinstance(observer, Observer):
             raise DefinitionError(

@@ -73,7 +73,7 @@ def read_archive(path: str | os.PathLike[str], *, tree_bytes_max: int = TREE_BYT
     except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
         if isinstance(error, FileNotFoundError):
             raise
-        raise HistoryFormatError(place, 1, f"it is no archive of runs: {error}") from error
+        raise HistoryFormatError(place, 1, f"it is not an archive of runs: {error}") from error
     yield from _trees_in(packed, place, tree_bytes_max)
 
 
@@ -87,7 +87,7 @@ def _trees_in(packed: bytes, place: str, tree_bytes_max: int) -> Iterator[str]:
                 yield b"".join(lines).decode()
                 lines, size = [], 0
             elif not lines and not line.startswith(_HEAD):
-                raise HistoryFormatError(place, number, "it is no archive of runs: a tree begins with another line")
+                raise HistoryFormatError(place, number, "it is not an archive of runs: a tree begins with another line")
             size += len(line)
             if size > tree_bytes_max:
                 raise HistoryFormatError(place, number, f"a tree has more than tree_bytes_max={tree_bytes_max:,} bytes")

@@ -144,7 +144,7 @@ class Step(Generic[P, R]):
         """
         where = f"step {self.name}"
         if not self._lacks_object:
-            raise DefinitionError(f"{where} is no method: let a parameter take the resource, with outlive.use(...)")
+            raise DefinitionError(f"{where} is not a method: let a parameter take the resource, with outlive.use(...)")
         like = "a function below @outlive.resource"
         wanted: Resource[Any] = given.instance(where, "resource", resource, Resource, like=like)
         own_name = given.label(where, f"{wanted.name}.{self.spec.fn.__name__}" if name is None else name)

@@ -128,7 +128,7 @@ def read_history(text: str, *, source: str) -> History:
     if head.format > FORMAT:
         raise HistoryFormatError(source, 1, f"format {head.format} is newer than this Outlive knows ({FORMAT})")
     if not 0 <= head.nonce < 2**64:
-        raise HistoryFormatError(source, 1, f"{head.nonce} is no nonce")
+        raise HistoryFormatError(source, 1, f"{head.nonce} is not a nonce")
     history = History(source, head, [], [], {}, [])
     for number, line in lines[1:]:
         _take(history, number, line)
@@ -169,7 +169,7 @@ def _bytes_in(text: str, source: str, number: int) -> bytes:
     try:
         return base64.b64decode(text)
     except ValueError as error:
-        raise HistoryFormatError(source, number, f"it is no base64: {error}") from error
+        raise HistoryFormatError(source, number, f"it is not base64: {error}") from error
 
 
 def _line_of(row: Row) -> EventLine:

@@ -224,7 +224,7 @@ class Redaction:
 def _pattern(field: object) -> list[re.Pattern[str]]:
     parts = field.lower().split(".") if isinstance(field, str) else [""]
     if not all(parts):
-        raise ConfigurationError(f'redact={field!r} is no field: use "password", "card.number", "*_token"')
+        raise ConfigurationError(f'redact={field!r} is not a field: use "password", "card.number", "*_token"')
     return [re.compile(translate(part)) for part in parts]
 
 

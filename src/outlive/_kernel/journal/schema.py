@@ -96,7 +96,7 @@ class _Check:
         elif isinstance(value, str):
             for form in (schema.get("format"), schema.get("contentEncoding")):
                 if not _has_format(value, form):
-                    yield f"at {path}: {_short(value)} is no {form}"
+                    yield f"at {path}: {_short(value)} does not have the format {form}"
             if "pattern" in schema and not _matches(value, schema["pattern"]):
                 yield f"at {path}: {_short(value)} does not match the pattern {schema['pattern']}"
         elif _is_number(value):

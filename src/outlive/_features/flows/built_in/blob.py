@@ -91,7 +91,7 @@ def load_file(given: BlobArguments) -> Any:
     folder = _folder(allowed.folder, "files")
     parts = given.file.split("/")
     if any(part in ("", ".", "..") or "\0" in part or "\\" in part for part in parts):
-        raise BlobError(f"file {given.file!r}", "is no path below a folder: write reports/today.csv")
+        raise BlobError(f"file {given.file!r}", "is not a path below a folder: write reports/today.csv")
     try:
         data = blobs.read_file(folder, parts, bytes_max=allowed.bytes_max)
     except OSError as error:
@@ -114,7 +114,7 @@ def _data_of(given: BlobArguments) -> tuple[bytes, str]:
         try:
             return base64.b64decode(given.base64, validate=True), _BINARY
         except (binascii.Error, ValueError) as error:
-            raise BlobError("a blob", f"is no Base64: {error}") from None
+            raise BlobError("a blob", f"is not Base64: {error}") from None
     return msgspec.json.encode(given.put, order="sorted"), _JSON
 
 
@@ -128,7 +128,7 @@ def _shown(what: str, data: bytes, form: str) -> Any:
             return msgspec.json.decode(data)
         return data.decode("utf-8") if form == "text" else base64.b64encode(data).decode()
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise BlobError(what, f"is no {form}: {error}") from None
+        raise BlobError(what, f"is not {form}: {error}") from None
 
 
 BUILT_INS = {"blob": Blob()}

@@ -92,7 +92,7 @@ class Sleep:
         try:
             when = datetime.fromisoformat(str(given.until))
         except ValueError:
-            reason = f"`until` is no instant: {given.until!r}; write 2026-01-31T06:00:00Z"
+            reason = f"`until` is not an instant: {given.until!r}; write 2026-01-31T06:00:00Z"
             raise FlowStepError(call.id, reason) from None
         await sleep_until(when if when.tzinfo is not None else when.replace(tzinfo=UTC))
 

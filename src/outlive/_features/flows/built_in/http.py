@@ -236,7 +236,9 @@ def _body(answer: Answer, wanted: str) -> Any:
         try:
             return msgspec.json.decode(answer.body)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise AnswerError(_shown(answer.url), f"is no JSON: {error}; take it as text with response: text") from None
+            raise AnswerError(
+                _shown(answer.url), f"is not JSON: {error}; take it as text with response: text"
+            ) from None
     return answer.text() if wanted == "text" else base64.b64encode(answer.body).decode()
 
 

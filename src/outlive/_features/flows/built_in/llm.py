@@ -167,7 +167,7 @@ def _result(answer: Answer, base: str, revealed: Revealed, *, is_data: bool) -> 
     try:
         completion = msgspec.json.decode(answer.body, type=_Completion)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise AnswerError(base, f"is no completion: {error}") from None
+        raise AnswerError(base, f"is not a completion: {error}") from None
     choice, usage = completion.choices[0], completion.usage
     text = choice.message.get("content")
     text = text if isinstance(text, str) else ""
@@ -188,7 +188,7 @@ def _result(answer: Answer, base: str, revealed: Revealed, *, is_data: bool) -> 
             result["data"] = msgspec.json.decode(text)
         except (msgspec.DecodeError, RecursionError) as error:
             excerpt = str(revealed.blot(text))[:200]
-            raise AnswerError(base, f"is no JSON, which its schema asks for: {error}: {excerpt}") from None
+            raise AnswerError(base, f"is not JSON, which its schema asks for: {error}: {excerpt}") from None
     return result
 
 

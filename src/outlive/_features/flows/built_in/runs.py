@@ -40,7 +40,7 @@ class RunFlow:
         spec = workflow_meant(this_execution(call.id), given.name, given.name)
         takes_input = getattr(spec.signature, "takes_input", False)
         if given.vars and not takes_input:
-            raise FlowStepError(call.id, f"{given.name} is no flow, and takes no `vars`")
+            raise FlowStepError(call.id, f"{given.name} is not a flow, and takes no `vars`")
         target = WorkflowTarget(given.name, spec, takes_input=takes_input, values=given.vars)
         return await target.run(this_execution(call.id), call.scope, given.input)
 

@@ -129,7 +129,7 @@ def _json_rows(source: TextIO, inputs: Path) -> Iterator[Any]:
         try:
             yield decode(line)
         except (msgspec.DecodeError, msgspec.ValidationError) as error:
-            raise Mistake(f"{inputs}:{number}: it is no JSON object: {error}") from None
+            raise Mistake(f"{inputs}:{number}: it is not a JSON object: {error}") from None
 
 
 def _csv_rows(source: TextIO, inputs: Path) -> Iterator[Any]:

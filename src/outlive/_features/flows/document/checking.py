@@ -243,7 +243,7 @@ class _Checker:
     def _use(self, name: str, path: Path) -> None:
         if name in self._known.built_ins or name in self._known.registered:
             return
-        message = f"{name} is no built-in, and no step or workflow is registered as {name} here"
+        message = f"{name} is not a built-in, and no step or workflow is registered as {name} here"
         near = did_you_mean(name, self._known.names)
         advice = near if near.startswith("did") else "import the module that defines it (in the shell: --app FILE)"
         self.problems.append(
@@ -257,7 +257,7 @@ class _Checker:
                 is_stored = shape is not None and not shape.takes_secrets
                 needs |= self._value(_Spot(given, path, self._types, is_stored=is_stored))
             else:
-                self._say("type", f"{dotted(path)} is no map; give the arguments by name", path)
+                self._say("type", f"{dotted(path)} is not a map; give the arguments by name", path)
             return
         if shape is None:
             count = len(self.problems)

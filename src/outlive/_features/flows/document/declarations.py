@@ -129,7 +129,7 @@ def _of_retry(retry: RetryPolicy, path: Path) -> Iterator[Problem]:
     for index, each in enumerate(retry.on):
         is_status = isinstance(each, int) or each.isdigit()
         if is_status and not 100 <= int(each) <= 599:
-            message = f"{each} is no HTTP status; expected 100 to 599, or the name of an error type"
+            message = f"{each} is not an HTTP status; expected 100 to 599, or the name of an error type"
             yield _problem("value", message, (*path, "on", index))
 
 
@@ -184,7 +184,7 @@ def _of_trigger(
             message = f"there is no variable {variable}; `{name}` names the secret variable that has it"
             yield _problem("trigger", message, (*path, name), did_you_mean(variable, document.vars))
         elif not document.vars[variable].secret:
-            message = f"vars.{variable} is no secret, and `{name}` needs one"
+            message = f"vars.{variable} is not a secret, and `{name}` needs one"
             yield _problem("trigger", message, (*path, name), "give the variable `secret: true`")
 
 

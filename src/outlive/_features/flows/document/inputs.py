@@ -161,7 +161,7 @@ def _keyword_problems(keyword: str, value: Any, path: Path, *, is_property: bool
         advice = _REASONS.get(keyword) or did_you_mean(keyword, KEYWORDS)
         yield Problem(
             code="schema",
-            message=f"{dotted(path)}: `{keyword}` is no keyword that we check",
+            message=f"{dotted(path)}: `{keyword}` is not a keyword that we check",
             path=path,
             suggestion=advice,
         )

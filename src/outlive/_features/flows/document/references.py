@@ -87,7 +87,7 @@ def _parts(path: str) -> list[str | int]:
     while at < len(text):
         match = _PART.match(text, at)
         if match is None or len(path) > _PATH_CHARACTERS_MAX or len(found) >= _PARTS_MAX:
-            raise ExpressionError(f"{path[:100]!r} is no path", suggestion="write it like $.items[0].id")
+            raise ExpressionError(f"{path[:100]!r} is not a path", suggestion="write it like $.items[0].id")
         at = match.end()
         if match["index"] is not None:
             found.append(int(match["index"]))

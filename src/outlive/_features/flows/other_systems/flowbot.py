@@ -178,7 +178,7 @@ def _span(imported: Imported, given: Any, path: Path) -> float | str:
     text = str(given)
     if re.match(SPAN, text):
         return text
-    note(imported, f"{text!r} is no time that we know", path)
+    note(imported, f"{text!r} is not a time that we know", path)
     return 1.0
 
 

@@ -101,7 +101,7 @@ def read_file(folder: Path, parts: list[str], *, bytes_max: int | None = None) -
     """
     with os.fdopen(open_below(folder, parts), "rb") as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise OSError("it is no plain file")
+            raise OSError("it is not a plain file")
         data = file.read() if bytes_max is None else file.read(bytes_max + 1)
     if bytes_max is not None and len(data) > bytes_max:
         raise OSError(f"it is larger than {bytes_max} bytes")

@@ -43,7 +43,9 @@ def place_of(text: str) -> Place:
     """
     found = _PLACE.fullmatch(text.lower())
     if found is None:
-        raise ValueError(f"{text!r} is no server: write api.example.com, *.corp.example, box:8443 or http://box:8080")
+        raise ValueError(
+            f"{text!r} is not a server: write api.example.com, *.corp.example, box:8443 or http://box:8080"
+        )
     scheme = found[1] or "https"
     return Place(scheme, found[2].removeprefix("*").strip("[]"), int(found[3] or PORTS[scheme]))
 

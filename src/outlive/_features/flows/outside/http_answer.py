@@ -150,11 +150,11 @@ def _decoded(body: bytes, headers: dict[str, str], origin: str, bytes_max: int) 
     try:
         text = unpacker.decompress(body, bytes_max + 1)
     except zlib.error as error:
-        raise AnswerError(origin, f"is no {coding}: {error}") from None
+        raise AnswerError(origin, f"is not valid {coding}: {error}") from None
     if len(text) > bytes_max:
         raise _too_large(origin, bytes_max)
     if not unpacker.eof:
-        raise AnswerError(origin, f"is no {coding}: its end is missing")
+        raise AnswerError(origin, f"is not valid {coding}: its end is missing")
     return text
 
 

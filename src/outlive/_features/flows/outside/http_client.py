@@ -187,7 +187,7 @@ class Fetcher:
 
 def _check(request: Request) -> None:
     if not _TOKEN.fullmatch(request.method):
-        raise RequestError("the method", f"is {request.method!r}, which is no method of HTTP")
+        raise RequestError("the method", f"is {request.method!r}, which is not a method of HTTP")
     for name, value in request.headers.items():
         if not _TOKEN.fullmatch(name):
             raise RequestError(f"the header {name!r}", "has a name that no header has")

@@ -40,7 +40,7 @@ _DECIDING = re.compile(
 def why_not_settable(variable: str) -> str:
     """Why no flow may set an environment variable of a program, whatever the operator says; "" if it may."""
     if not _VARIABLE.fullmatch(variable):
-        return "is no name of a variable"
+        return "is not the name of a variable"
     return "decides what a program runs, or to whom it speaks" if _DECIDING.fullmatch(variable.upper()) else ""
 
 

@@ -144,7 +144,7 @@ def _stored(place: Path, name: str) -> str | None:
         # The message of a parser may quote the line.
         raise SecretError(name, f"cannot be read from {place}: {type(error).__name__}") from None
     if value is not None and not isinstance(value, str):
-        raise SecretError(name, f"is no text in {place}")
+        raise SecretError(name, f"is not text in {place}")
     return value
 
 

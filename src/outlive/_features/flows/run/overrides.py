@@ -52,7 +52,7 @@ def overridden(document: Document, overrides: Mapping[str, Any], *, freely: bool
                 [Problem(code="unknown-step", message=f"no step is called {id!r}", path=path, suggestion=advice)]
             )
         if not isinstance(patch, dict):
-            message = f"what changes step {id} is no object"
+            message = f"what changes step {id} is not an object"
             raise FlowError([Problem(code="bad-override", message=message, path=path)])
         plain["steps"][id] = merge_patch(plain["steps"][id], patch if freely else _as_data(patch))
     try:

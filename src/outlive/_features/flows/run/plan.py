@@ -423,7 +423,7 @@ class Plan:
             whose = f" of starts of {self.document.name}" if step.id in self._apart else ""
             limited = guard_of_limit(wanted.limit, whose=whose)
             if limited is None:
-                message = f"{wanted.limit!r} is no rate limit; write its name and how many calls it allows"
+                message = f"{wanted.limit!r} is not a rate limit; write its name and how many calls it allows"
                 raise _unfit(step, "limit", "bad-limit", message, "for example `limit: bank 10/s`")
             guard = limited if guard is None else Guard(guard.breaker, limited.limit)
         return StepOptions(
@@ -513,7 +513,7 @@ def _misfit(given: Any, signature: Signature) -> str:
     if isinstance(given, str):
         return ""  # An expression: what it gives is seen when the step is called.
     if not isinstance(given, dict):
-        return "`with` gives its arguments by name, and is no object"
+        return "`with` gives its arguments by name, and is not an object"
     if any(key.startswith("$") for key in given):
         return ""
     return find_misfit(signature, given)

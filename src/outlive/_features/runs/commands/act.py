@@ -274,7 +274,7 @@ def _act_on_whole(choice: Choice, what: str, done: str, verb: Callable[[Engine],
     elif choice.is_certain:
         click.echo(f"{what} is {done}")
     else:
-        also = f"{shown} open {'run' if shown == '1' else 'runs'}, and those that are started later"
+        also = f"{shown} open {'run' if shown == '1' else 'runs'}, and the runs that are started later"
         click.echo(f"{what} would be {done} as a whole: {also}; say --yes to do it", err=True)
 
 

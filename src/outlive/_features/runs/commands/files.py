@@ -153,4 +153,4 @@ def _read(name: str) -> str:
     except OSError as error:
         raise Mistake(f"{name} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise Mistake(f"{name} is no text, and so no exported run") from None
+        raise Mistake(f"{name} is not text, and so not an exported run") from None

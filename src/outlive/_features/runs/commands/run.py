@@ -152,7 +152,7 @@ def _workflow(app: str) -> Workflow[..., Any]:
     own = {it.spec.name: it for it in vars(module).values() if isinstance(it, Workflow)}
     source, _, name = app.partition(":")
     if name:
-        raise Mistake(f"{app} is no workflow; {_named(source, own)}")
+        raise Mistake(f"{app} is not a workflow; {_named(source, own)}")
     if len(own) != 1:
         raise Mistake(_named(source, own))
     return next(iter(own.values()))

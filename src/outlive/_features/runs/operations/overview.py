@@ -63,9 +63,9 @@ class OverviewView(Struct, frozen=True, kw_only=True):
     workers: int
     """Live workers."""
     pending_seconds: float
-    """How long the run without a queue has been due that waits longest for a worker."""
+    """How long the oldest due run without a queue has waited for a worker."""
     schedule_seconds: float
-    """How long the schedule has been due that waits longest for a worker."""
+    """How long the oldest due schedule has waited for a worker."""
     queues: list[QueueSummary]
     """Queues that have runs, or are paused."""
 

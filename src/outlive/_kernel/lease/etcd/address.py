@@ -58,7 +58,7 @@ def parse_address(url: str) -> EtcdAddress:
         raise LeaseUrlError(_hidden(url), "a user and a password belong together, as in etcd://user:password@host")
     prefix = unquote(path).strip("/") or PREFIX
     if not prefix.isprintable():
-        raise LeaseUrlError(_hidden(url), f"{prefix!r} is no prefix for keys")
+        raise LeaseUrlError(_hidden(url), f"{prefix!r} is not a prefix for keys")
     return EtcdAddress(
         endpoints=tuple(_endpoint(url, text) for text in hosts.split(",")),
         prefix=prefix,
@@ -72,14 +72,16 @@ def _endpoint(url: str, text: str) -> tuple[str, int]:
     found = _ENDPOINT.fullmatch(text)
     port = PORT if found is None else int(found["port"] or PORT)
     if found is None or not 0 < port < 65_536:
-        raise LeaseUrlError(_hidden(url), f"{text!r} is no endpoint; an IPv6 address stands in brackets: [::1]:2379")
+        raise LeaseUrlError(
+            _hidden(url), f"{text!r} is not an endpoint; an IPv6 address stands in brackets: [::1]:2379"
+        )
     return found["host"].strip("[]"), port
 
 
 def _tls(url: str, scheme: str, query: str) -> ssl.SSLContext | None:
     files = dict(parse_qsl(query, keep_blank_values=True))
     if unknown := sorted(set(files) - set(_FILES)):
-        raise LeaseUrlError(_hidden(url), f"{unknown[0]!r} is no parameter; there are {', '.join(_FILES)}")
+        raise LeaseUrlError(_hidden(url), f"{unknown[0]!r} is not a parameter; there are {', '.join(_FILES)}")
     if scheme == "etcd":
         if files:
             raise LeaseUrlError(_hidden(url), f"{', '.join(files)} only makes sense with TLS: write etcds://")

@@ -149,7 +149,7 @@ class CommitRetry:
         """All changes were withdrawn, so whether the store is back is not known."""
         self.is_answered = False
         if self.trouble:
-            log.warning("nothing waits for the store any more: those who started these runs have gone")
+            log.warning("nothing waits for the store any more: the callers that started these runs have gone")
             self.trouble = ""
 
 

@@ -67,7 +67,7 @@ def _delay(retry: Retry, error: BaseException, command: RunStep, spread: float) 
             named = _retry_after(error)
         return (usual, "") if named is None else (named_seconds(retry, named, spread), "")
     except InvalidArgumentError:
-        what = f"{whose} {_text(named)}, which is no number of seconds and no timedelta"
+        what = f"{whose} {_text(named)}, which is neither a number of seconds nor a timedelta"
     except BaseException as broken:  # The user's code may raise anything.
         if came_by_signal(broken):
             raise

@@ -63,7 +63,7 @@ def parse_address(url: str, *, schema: str | None = None) -> PostgresAddress:
     # The last one ends the body of a function in migrations/.
     if not 0 < len(name.encode()) <= SCHEMA_BYTES_MAX or name.startswith("pg_") or "\0" in name or "$body$" in name:
         raise StoreUrlError(
-            _hidden(url), f"schema={name!r} is no name for a schema (1 to {SCHEMA_BYTES_MAX} bytes, not pg_...)"
+            _hidden(url), f"schema={name!r} is not a name for a schema (1 to {SCHEMA_BYTES_MAX} bytes, not pg_...)"
         )
     if "," in parts.netloc + dict(theirs).get("host", "") and "target_session_attrs" not in dict(theirs):
         # The driver would be content with the first host that answers, also with a replica.

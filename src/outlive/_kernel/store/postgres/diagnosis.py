@@ -113,7 +113,7 @@ async def _clock(session: Session, now: Callable[[], int]) -> Finding:
     differs = (server_at - (sent_at + now()) // 2) / MICROSECONDS
     said = f"the server's differs by {differs:+.3f} s"
     if abs(differs) > CLOCK_SECONDS_MAX:
-        return warning("clock", said, "let both ask a time server; the server's clock is the one that counts")
+        return warning("clock", said, "let both ask a time server; the server's clock counts")
     return well("clock", said)
 
 

@@ -89,7 +89,7 @@ async def _check_database(session: Session) -> list[str]:
     strays = await session.fetch("find_stray_tags", FAULTS_MAX)
     lost = await session.fetch("find_stray_chunks", FAULTS_MAX)
     waits = await session.fetch("find_lost_waits", FAULTS_MAX)
-    faults = [f"items of a stream hang on the key {stream}, which is no stream's" for (stream,) in lost]
+    faults = [f"items of a stream hang on the key {stream}, which is not the key of a stream" for (stream,) in lost]
     faults += [f"run row {key} is found by the tag {from_text(name)!r}, which is not its own" for key, name in strays]
     return faults + [fault_of_wait(key, name, is_stray=is_stray) for key, name, is_stray in waits]
 

@@ -116,8 +116,8 @@ def _kind_of(connection: Any) -> str:
         if kind is not None:
             return kind
     raise ConfigurationError(
-        f"a {type(connection).__module__}.{type(connection).__qualname__} is no connection that a run can be started "
-        f"on; known are {KNOWN}"
+        f"a {type(connection).__module__}.{type(connection).__qualname__} is not a connection on which a run can be "
+        f"started; known are {KNOWN}"
     )
 
 

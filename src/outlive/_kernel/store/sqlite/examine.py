@@ -91,7 +91,7 @@ def _check_database(session: Session, _: None) -> list[str]:
             waits: list[Any] = session.execute("find_lost_waits", FAULTS_MAX).fetchall()
         except apsw.Error as error:
             return [*faults, f"the tags, the waits or the streams cannot be read: {error}"]
-    faults += [f"items of a stream hang on the key {stream}, which is no stream's" for (stream,) in lost]
+    faults += [f"items of a stream hang on the key {stream}, which is not the key of a stream" for (stream,) in lost]
     faults += [f"run row {key} is found by the tag {_text(name)!r}, which is not its own" for key, name in strays]
     return faults + [fault_of_wait(key, _text(name), is_stray=bool(is_stray)) for key, name, is_stray in waits]
 

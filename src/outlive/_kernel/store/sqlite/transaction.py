@@ -280,7 +280,7 @@ def _begin(writer: Writer, job: Job) -> None:
 
 
 def _never(session: Session, arguments: list[Any], /, *, careful: bool) -> Sequence[Any]:
-    raise AssertionError("a transaction of a step is no part of a group")
+    raise AssertionError("a transaction of a step is not part of a group")
 
 
 BEGIN = WriteVerb(_never, serve=_begin)

@@ -180,7 +180,7 @@ export function JsonInput({ name, value, change, needed = false, rows = 3 }) {
     try {
       change(text.value.trim() ? JSON.parse(text.value) : undefined);
     } catch {
-      problem = 'This is no JSON: text needs quotation marks.';
+      problem = 'This is not JSON: text needs quotation marks.';
     }
     event.target.setCustomValidity(problem);
   };

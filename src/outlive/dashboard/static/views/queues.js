@@ -382,7 +382,7 @@ function tierOf(line) {
   const [, amount, sign, extent] = /^([\d.]+)\s*(?:([:/])\s*([\d.]+))?$/.exec(line) ?? [];
   if (!Number(amount))
     throw new Error(
-      `“${line}” is no rate: write 10 for ten a second, 10:50 with up to 50 at once, or 500/60 for 500 in each minute.`,
+      `“${line}” is not a rate: write 10 for ten a second, 10:50 with up to 50 at once, or 500/60 for 500 in each minute.`,
     );
   return {
     kind: sign === '/' ? 'window' : 'bucket',
@@ -394,7 +394,7 @@ function tierOf(line) {
 /** A key may have every sign in it, so the last one separates. */
 function weightOf(line) {
   const [, key, weight] = /^(.*\S)\s*=\s*([\d.]+)$/.exec(line) ?? [];
-  if (!key) throw new Error(`“${line}” is no weight: write a key and its turns, for example customer-7=3.`);
+  if (!key) throw new Error(`“${line}” is not a weight: write a key and its turns, for example customer-7=3.`);
   return [key, Number(weight)];
 }
 
@@ -431,8 +431,8 @@ function Limits({ it, close, reload }) {
     done="Changed for all workers."
   >
     <p>
-      They count for all workers at once, and over restarts, until they are reset to what the code says. Empty
-      is no limit.
+      They count for all workers at once, and over restarts, until they are reset to what the code says. An empty
+      field sets no limit.
     </p>
     ${LIMITS.map(
       ([name, what]) =>

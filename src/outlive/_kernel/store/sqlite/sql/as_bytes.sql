@@ -1,2 +1,2 @@
--- The one text that a statement gives, as bytes: a text in one of its rows is no UTF-8 any more.
+-- The one text that a statement gives, as bytes: a text in one of its rows is no longer UTF-8.
 SELECT CAST(({statement}) AS BLOB)
