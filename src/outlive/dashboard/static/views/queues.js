@@ -382,7 +382,7 @@ function tierOf(line) {
   const [, amount, sign, extent] = /^([\d.]+)\s*(?:([:/])\s*([\d.]+))?$/.exec(line) ?? [];
   if (!Number(amount))
     throw new Error(
-      `“${line}” is not a rate: write 10 for ten a second, 10:50 with up to 50 at once, or 500/60 for 500 in each minute.`,
+      `“${line}” is not a rate: write 10 for ten a second, 10:50 with up to 50 at once, or 500/60 for 500 a minute.`,
     );
   return {
     kind: sign === '/' ? 'window' : 'bucket',
