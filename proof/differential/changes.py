@@ -33,6 +33,7 @@ from outlive._kernel.journal.event import (
 )
 from outlive._kernel.journal.fold import Fold
 from outlive._kernel.model import Failure, Payload, Run, Wait, child_id
+from outlive._kernel.model.instant import MICROSECONDS
 from outlive._kernel.model.payload import Blob
 from outlive._kernel.model.wait import WaitKind
 from outlive._kernel.store.contract import Answer, Change, Forgotten, ItemResult, Message
@@ -225,7 +226,7 @@ def _renamed(run: Run, number: int, name: str) -> Run:
 def event_of(move: str, fold: Fold, births: int, now: int) -> AnyEvent:
     """The event that a move of a script is for this tree."""
     open_children = [run.number for run in fold.runs.values() if run.number and not run.status.is_terminal]
-    seconds, newest = now // 1_000_000, max(fold.runs)
+    seconds, newest = now // MICROSECONDS, max(fold.runs)
     tags = ({"size": "x"}, {"colour": "red"}, {})[seconds % 3]
     published = RunPublished(at=now, run=newest, payload=value({"at": now}))
     events: dict[str, AnyEvent] = {

@@ -15,6 +15,7 @@ from outlive._kernel.journal.codec import Row, salt_of, seal
 from outlive._kernel.journal.event import RunClaimed
 from outlive._kernel.journal.fold import Fold
 from outlive._kernel.model import Run, RunFilter, RunStatus, Wait, WaitKind
+from outlive._kernel.model.instant import MICROSECONDS
 from outlive._kernel.store.contract import (
     Answer,
     Change,
@@ -285,7 +286,7 @@ class Oracle:
         """Extend a lease."""
         if worker_id not in self.workers or worker_id in self.retired:
             return False
-        expires_at = self.now() + round(lease_seconds * 1_000_000)
+        expires_at = self.now() + round(lease_seconds * MICROSECONDS)
         self.workers[worker_id] = replace(self.workers[worker_id], expires_at=expires_at)
         return True
 
@@ -314,7 +315,7 @@ class Oracle:
         """Whether no worker may take what this owner has."""
         if owner not in self.workers:
             return False
-        lost_at = self.workers[owner].expires_at + round(stale_seconds * 1_000_000)
+        lost_at = self.workers[owner].expires_at + round(stale_seconds * MICROSECONDS)
         return self.is_live(owner) or (stale_seconds > 0 and self.now() < lost_at)
 
     def list_claimable(self, definitions: Sequence[str], stale_seconds: float = 0) -> list[tuple[int, int]]:

@@ -9,6 +9,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from outlive._kernel.model import RunFilter
+from outlive._kernel.model.instant import MICROSECONDS
 from outlive._kernel.store.contract import Change, Outcome, Refusal, Store
 from outlive.errors.store import StoreWentBackError
 from proof.differential.changes import Draft, blob, tree_of
@@ -144,7 +145,7 @@ class Player:
     async def _delete(self, plan: Plan) -> Any:
         seconds, *numbers = plan.operation.numbers
         handles = {await self._handle(number): number for number in numbers}
-        ended_before = self._oracle.now() - seconds * 1_000_000
+        ended_before = self._oracle.now() - seconds * MICROSECONDS
         return sorted(handles[each] for each in await self.store.delete_trees([*handles], ended_before=ended_before))
 
     async def _hire(self, plan: Plan) -> Any:

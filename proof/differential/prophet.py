@@ -7,6 +7,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from outlive._kernel.model import RunFilter
+from outlive._kernel.model.instant import MICROSECONDS
 from outlive._kernel.store.contract import Change, Outcome, Refusal, Watch
 from outlive._kernel.store.examine import ItemRows, MailRow, RunRow, TreeRows
 from proof.differential.changes import Draft, blob
@@ -67,7 +68,7 @@ class Prophet:
             case "delete":
                 seconds, *numbers = operation.numbers
                 journals = {self._number(number): number for number in numbers}
-                gone = oracle.delete([*journals], oracle.now() - seconds * 1_000_000)
+                gone = oracle.delete([*journals], oracle.now() - seconds * MICROSECONDS)
                 return sorted(journals[each] for each in gone)
             case "hire":
                 return oracle.register(worker_of(operation, oracle.now()), operation.numbers[0])

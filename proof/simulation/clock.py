@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Generator
 from contextlib import suppress
 
+from outlive._kernel.model.instant import MICROSECONDS
 from outlive._kernel.runtime.clock import Alarm
 from proof.simulation.loop import SimulatedLoop
 from proof.simulation.world import World
@@ -27,7 +28,7 @@ class SimulatedClock:
 
     def now(self) -> int:
         """See `Clock`."""
-        return self._world.now() + round(self.skew_seconds * 1_000_000)
+        return self._world.now() + round(self.skew_seconds * MICROSECONDS)
 
     def monotonic(self) -> float:
         """See `Clock`."""

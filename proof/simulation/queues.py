@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 
 from outlive._kernel.model import Run, RunStatus
+from outlive._kernel.model.instant import MICROSECONDS
 from outlive._kernel.model.limit import TokenBucket
 from outlive._kernel.model.queue import Queue
 from outlive._kernel.model.run import HELD
@@ -43,7 +44,7 @@ class Bucket:
     def tokens(self, now_at: int) -> float:
         """What there is at this instant; a clock that was set back brings nothing."""
         if now_at > self._at:
-            more = (now_at - self._at) / 1_000_000 * self._bucket.rate
+            more = (now_at - self._at) / MICROSECONDS * self._bucket.rate
             self._tokens, self._at = min(float(self._bucket.burst), self._tokens + more), now_at
         return self._tokens
 

@@ -16,6 +16,7 @@ from typing import Any
 from outlive._features.retention import blob_collector, cell_collector, pruner
 from outlive._kernel.model import Run, RunStatus
 from outlive._kernel.model import retention as rules
+from outlive._kernel.model.instant import MICROSECONDS
 from outlive._kernel.model.retention import Keep
 from outlive._kernel.store.memory.deleting import references_of
 from outlive._kernel.store.memory.state import MemoryState, Tree
@@ -24,7 +25,6 @@ from proof.simulation.replacing import replaced
 from proof.simulation.world import World
 
 BRIEF = "simulated.brief"
-MICROSECONDS = 1_000_000
 TURN_SECONDS = 10.0
 TREES_AT_ONCE = 3
 ROUND_SECONDS = 15

@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 
 from outlive._features.schedules.in_code import every
 from outlive._kernel.model import Run, RunStatus
+from outlive._kernel.model.instant import MICROSECONDS
 from outlive.testing.clock import EPOCH
 from proof.simulation.plan import Scheduled
 from proof.simulation.play import play
@@ -43,11 +44,11 @@ class Schedulers:
             nonlocal fastest_seconds
             fastest_seconds = max(fastest_seconds, self._world.skew_seconds)
             program = json.dumps([["work", f"{it.name}.1", it.millis, 0, 1, 0]])
-            end = datetime.fromtimestamp(EPOCH / 1_000_000 + it.until_seconds, UTC)
+            end = datetime.fromtimestamp(EPOCH / MICROSECONDS + it.until_seconds, UTC)
             schedule = every(seconds=it.seconds, overlap=it.overlap, catch_up="all", end=end, args={"program": program})
             await engine.schedules.set(it.name, schedule, play)
             fastest_seconds = max(fastest_seconds, self._world.skew_seconds)
-            self._known_at.setdefault(it.name, EPOCH + round((self._world.seconds + fastest_seconds) * 1_000_000))
+            self._known_at.setdefault(it.name, EPOCH + round((self._world.seconds + fastest_seconds) * MICROSECONDS))
 
         self._ask(it.at, UserRequest(f"make schedule {it.name}", verb))
 
@@ -82,9 +83,9 @@ class Schedulers:
 
     def _judge_ticks(self, it: Scheduled, found: set[str]) -> None:
         """Every tick behind the instant at which its maker was answered has a run."""
-        span, end = round(it.seconds * 1_000_000), EPOCH + round(it.until_seconds * 1_000_000)
+        span, end = round(it.seconds * MICROSECONDS), EPOCH + round(it.until_seconds * MICROSECONDS)
         known_at = self._known_at.get(it.name, end)
         for tick in range(-(-known_at // span) * span, end, span):
-            at = datetime.fromtimestamp(tick / 1_000_000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+            at = datetime.fromtimestamp(tick / MICROSECONDS, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
             if tick > known_at and f"{it.name}@{at}" not in found:
                 self._world.complain(f"tick {at} of schedule {it.name} has no run; there are {sorted(found)}")

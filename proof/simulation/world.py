@@ -15,6 +15,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from outlive._kernel.model.instant import MICROSECONDS
 from outlive.testing.clock import EPOCH
 from proof.simulation.loop import SimulatedLoop
 from proof.simulation.signals import Interruption
@@ -64,7 +65,7 @@ class World:
 
     def now(self) -> int:
         """The true time, in microseconds since 1970 UTC: that of the store."""
-        return EPOCH + round((self.seconds + self.skew_seconds) * 1_000_000)
+        return EPOCH + round((self.seconds + self.skew_seconds) * MICROSECONDS)
 
     def after(self, seconds: float, call: Callable[..., None], *args: Any) -> None:
         """Let something happen later."""

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from outlive._kernel.runtime.clock import MICROSECONDS, SystemClock
+from outlive._kernel.model.instant import MICROSECONDS
+from outlive._kernel.runtime.clock import SystemClock
 from outlive._kernel.runtime.tree.alarms import LOOK_AGAIN_SECONDS, Alarms
 
 

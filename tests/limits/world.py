@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import outlive
-from outlive._kernel.runtime.clock import MICROSECONDS
+from outlive._kernel.model.instant import MICROSECONDS
 from outlive._kernel.store.memory import MemoryState, MemoryStore
 from outlive.testing import TestEngine
 from outlive.testing.skip_clock import SkipClock

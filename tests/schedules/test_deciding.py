@@ -8,10 +8,10 @@ from msgspec.structs import replace
 import outlive
 from outlive._features.schedules.deciding import LATE, Decision, decide
 from outlive._features.schedules.schedule import Overlap, ScheduleState, StoredSchedule, Target, run_id_of
-from outlive._features.schedules.ticks import SECOND
 from outlive._kernel.model import Run, RunStatus
+from outlive._kernel.model.instant import MICROSECONDS
 
-HOUR = 3_600 * SECOND
+HOUR = 3_600 * MICROSECONDS
 NOW = 500_000 * HOUR
 
 
@@ -102,7 +102,7 @@ def test_a_tick_that_waited_starts_when_the_run_has_ended(overlap: Overlap, star
         life.look(NOW + number * HOUR)
     life.end(NOW + HOUR)
 
-    assert started == life.look(NOW + 3 * HOUR + SECOND).starts
+    assert started == life.look(NOW + 3 * HOUR + MICROSECONDS).starts
 
 
 @pytest.mark.parametrize("overlap", ["cancel_previous", "terminate_previous"])
@@ -113,10 +113,10 @@ def test_the_previous_run_is_stopped_until_it_has_ended(overlap: Overlap) -> Non
     wanted = [run_id_of("digest", NOW + HOUR)]
 
     first = life.look(NOW + 2 * HOUR)
-    assert (wanted, True) == (first.stops, first.next_at is not None and first.next_at <= NOW + 2 * HOUR + SECOND)
-    assert wanted == life.look(NOW + 2 * HOUR + SECOND).stops
+    assert (wanted, True) == (first.stops, first.next_at is not None and first.next_at <= NOW + 2 * HOUR + MICROSECONDS)
+    assert wanted == life.look(NOW + 2 * HOUR + MICROSECONDS).stops
     life.end(NOW + HOUR, RunStatus.CANCELLED)
-    last = life.look(NOW + 2 * HOUR + 2 * SECOND)
+    last = life.look(NOW + 2 * HOUR + 2 * MICROSECONDS)
     assert ([], hours(2)) == (last.stops, last.starts)
 
 
@@ -128,11 +128,11 @@ def test_ticks_that_were_missed(catch_up: str, started: list[int], missed: int) 
     """Ten hours without a worker. What is missed is counted as far as it was looked at."""
     life = Life(schedule_of(outlive.every(hours=1, overlap="allow", catch_up=catch_up)))  # type: ignore[arg-type]
 
-    decision = life.look(NOW + 10 * HOUR + LATE + SECOND)
+    decision = life.look(NOW + 10 * HOUR + LATE + MICROSECONDS)
 
     assert (started, missed) == (decision.starts, decision.state.missed)
     assert NOW + 11 * HOUR == decision.next_at
-    again = life.look(NOW + 10 * HOUR + LATE + 2 * SECOND)
+    again = life.look(NOW + 10 * HOUR + LATE + 2 * MICROSECONDS)
     assert ([], missed) == (again.starts, again.state.missed), "a tick is missed or started once"
     assert hours(11) == life.look(NOW + 11 * HOUR).starts
 
@@ -223,7 +223,7 @@ def test_jitter_moves_the_start_and_not_the_tick() -> None:
 
     assert [] == decide("digest", stored, at - 1, no_runs()).starts
     assert hours(1) == decide("digest", stored, at, no_runs()).starts
-    assert NOW + HOUR < at <= NOW + HOUR + 600 * SECOND
+    assert NOW + HOUR < at <= NOW + HOUR + 600 * MICROSECONDS
 
 
 def no_runs() -> Mapping[str, Run]:

@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import pytest
 
+from outlive._kernel.model.instant import MICROSECONDS
 from outlive._kernel.model.limit import Room
 from outlive._kernel.runtime.tree.attempt import Attempt
 from proof.simulation import draw, simulate, simulate_many
@@ -14,7 +15,7 @@ from proof.simulation.loop import SimulatedLoop
 from proof.simulation.machines.course import WANTED, course_of, held, is_logged
 from proof.simulation.machines.effects import Effects
 from proof.simulation.machines.legs import MACHINES, Legs, each_leg
-from proof.simulation.machines.limits import LIMIT_CELL, SECOND, WINDOW, LimitAudit
+from proof.simulation.machines.limits import LIMIT_CELL, WINDOW, LimitAudit
 from proof.simulation.machines.switches import MACHINE_SWITCHES
 from proof.simulation.machines.trip import S
 from proof.simulation.plan import Plan
@@ -170,10 +171,10 @@ def test_rooms_must_fit_into_all_tiers(seconds: list[float], *, is_right: bool) 
     """By an arithmetic of its own, in whatever order they were given."""
     world = World(0)
     audit, loop = LimitAudit(world), loop_of(world)
-    began = world.now() - world.now() % round(WINDOW.seconds * SECOND)
+    began = world.now() - world.now() % round(WINDOW.seconds * MICROSECONDS)
 
     for each in reversed(seconds):
-        audit.changed(loop, LIMIT_CELL, b"{}", (Room(began + round(each * SECOND)), began))
+        audit.changed(loop, LIMIT_CELL, b"{}", (Room(began + round(each * MICROSECONDS)), began))
 
     assert is_right == (world.violations == [])
 
@@ -182,7 +183,7 @@ def test_a_call_needs_a_room_of_its_own_process_and_its_instant() -> None:
     """One for each call, of which it has heard, and not before."""
     world = World(0)
     audit, mine, other = LimitAudit(world), loop_of(world), loop_of(world)
-    for at, whose in ((0, mine), (2 * SECOND, mine), (6 * SECOND, None)):
+    for at, whose in ((0, mine), (2 * MICROSECONDS, mine), (6 * MICROSECONDS, None)):
         audit.changed(whose, LIMIT_CELL, b"{}", (Room(world.now() + at), world.now()))
 
     audit.begin(mine, LIMIT_CELL, "a call")

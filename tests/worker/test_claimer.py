@@ -16,8 +16,9 @@ from outlive._kernel.journal.codec import Row
 from outlive._kernel.journal.event import RunClaimed
 from outlive._kernel.journal.packing import Packer
 from outlive._kernel.model import Limits
+from outlive._kernel.model.instant import MICROSECONDS
 from outlive._kernel.model.recovery import Recovery
-from outlive._kernel.runtime.clock import MICROSECONDS, SystemClock
+from outlive._kernel.runtime.clock import SystemClock
 from outlive._kernel.runtime.environment import Environment
 from outlive._kernel.runtime.session import requests as claim_requests
 from outlive._kernel.runtime.session.claimer import DOUBT_LOOK_SECONDS, DOUBT_SECONDS, RECONCILE_SECONDS, Claimer

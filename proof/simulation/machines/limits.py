@@ -16,11 +16,10 @@ from typing import Any
 import msgspec
 
 from outlive._kernel.model.breaker import Breaker, BreakerState, Permit, Phase
+from outlive._kernel.model.instant import MICROSECONDS
 from outlive._kernel.model.limit import FixedWindow, RateLimit, Room, TokenBucket
 from proof.simulation.loop import SimulatedLoop
 from proof.simulation.world import World
-
-SECOND = 1_000_000
 
 WINDOW = FixedWindow(limit=3, seconds=4)
 BUCKET = TokenBucket(rate=1.5, burst=2)
@@ -64,8 +63,8 @@ class LimitAudit:
 
     def _check_room(self, at: int) -> None:
         insort(self._rooms, at)
-        window_at = at - at % round(WINDOW.seconds * SECOND)
-        within = bisect_left(self._rooms, window_at + round(WINDOW.seconds * SECOND)) - bisect_left(
+        window_at = at - at % round(WINDOW.seconds * MICROSECONDS)
+        within = bisect_left(self._rooms, window_at + round(WINDOW.seconds * MICROSECONDS)) - bisect_left(
             self._rooms, window_at
         )
         if within > WINDOW.limit:
@@ -73,13 +72,13 @@ class LimitAudit:
         place = bisect_left(self._rooms, at)
         for first in range(max(0, place - 20), place + 1):
             for last in range(place, min(place + 20, len(self._rooms))):
-                seconds = (self._rooms[last] - self._rooms[first]) / SECOND
+                seconds = (self._rooms[last] - self._rooms[first]) / MICROSECONDS
                 if last - first + 1 > BUCKET.burst + BUCKET.rate * seconds + 1e-6:
                     self._world.complain(f"{last - first + 1} calls were let through in {seconds} s: {BUCKET.label}")
                     return
 
     def _check_permit(self, permit: Permit, now_at: int) -> None:
-        if self._opened_at and now_at < self._opened_at + round(BREAKER.reset * SECOND) and not self._has_jumped:
+        if self._opened_at and now_at < self._opened_at + round(BREAKER.reset * MICROSECONDS) and not self._has_jumped:
             self._world.complain(f"an open breaker gave permit {permit}")
         if permit.is_trial:
             self._world.sometimes["trial of a breaker"] += 1
@@ -88,7 +87,7 @@ class LimitAudit:
         if state.phase is not Phase.OPEN:
             self._opened_at = 0
         elif not self._opened_at:
-            self._opened_at = state.until_at - round(BREAKER.reset * SECOND)
+            self._opened_at = state.until_at - round(BREAKER.reset * MICROSECONDS)
             self._world.sometimes["breaker opened"] += 1
 
     def begin(self, loop: SimulatedLoop, name: str, what: str) -> None:

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from math import log2
 
 from outlive._kernel.client.timeline import Line, LineKind, LineState
+from outlive._kernel.model.instant import MICROSECONDS
 from outlive.cli.paint import painted, span
 
-MICROSECONDS = 1_000_000
 GRAIN = 10_000
 """Microseconds that are short beside everything else."""
 _BARS = {

@@ -19,7 +19,7 @@ from typing import Any
 
 import msgspec
 
-from outlive._kernel.model.instant import instant_of
+from outlive._kernel.model.instant import MICROSECONDS, instant_of
 from outlive._kernel.model.under_way import cell_of, report_in, span_shown, step_of, steps_shown
 from outlive._kernel.runtime.clock import SystemClock
 from outlive._kernel.store.contract import WorkerInfo
@@ -33,7 +33,6 @@ from outlive.errors import InvalidSettingsError, OutliveError
 from outlive.errors.store import StoreUrlError
 
 PYTHON_MIN = (3, 11)
-MICROSECONDS = 1_000_000
 AHEAD_SECONDS_MAX = 5
 LATE_SECONDS = 60
 """After how long a schedule that is due, or a run in line that no limit keeps, is late."""

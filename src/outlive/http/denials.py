@@ -14,6 +14,7 @@ from collections.abc import Callable
 from contextvars import Context
 
 from outlive._kernel.client.secret_token import read_token, without_secrets
+from outlive._kernel.model.instant import MICROSECONDS
 from outlive._kernel.model.limit import EMPTY, Level, TokenBucket, charge, fits_at
 from outlive._kernel.store.audit import Action
 from outlive._tasks import own_task
@@ -41,7 +42,6 @@ REFUSALS = "refusals"
 """The verb of a row that only says how many there were."""
 FORBIDDEN, UNAUTHENTICATED = 403, 401
 TARGET_CHARACTERS_MAX = 200
-_MICROSECONDS = 1_000_000
 _Sender = tuple[str, str, bool]
 """The key and the name of a principal, both empty for strangers; whether it is about what is for admins."""
 
@@ -98,7 +98,7 @@ class Denials:
             principal = None
         bucket = _bucket_of(principal, operation)
         sender = self._sender(principal, is_for_admins=bucket is ADMIN_ROWS)
-        now_at = int(self._now() * _MICROSECONDS)
+        now_at = int(self._now() * MICROSECONDS)
         if fits_at(bucket, sender.level, 1, now_at) > now_at:
             sender.leave_out(request.address)
             self._write_counts_later()

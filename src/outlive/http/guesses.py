@@ -6,6 +6,7 @@ import hashlib
 from collections import OrderedDict
 from collections.abc import Callable
 
+from outlive._kernel.model.instant import MICROSECONDS
 from outlive._kernel.model.limit import EMPTY, Level, TokenBucket, charge, fits_at
 from outlive.http.principal import sender_of
 
@@ -13,7 +14,6 @@ COUNTED_MAX = 10_000
 """How many senders are counted at a time; the senders that have not asked for the longest time are forgotten."""
 WRONG_KEYS = TokenBucket(rate=1, burst=20)
 """How many wrong keys one address may try, or one network of IPv6, which has all addresses that it wants."""
-_MICROSECONDS = 1_000_000
 
 
 class Meter:
@@ -25,12 +25,12 @@ class Meter:
 
     def wait(self, sender: str) -> float:
         """How many seconds a sender has to wait; 0 if not at all."""
-        now_at = int(self._now() * _MICROSECONDS)
-        return max(0, fits_at(self._bucket, self._levels.get(sender, EMPTY), 1, now_at) - now_at) / _MICROSECONDS
+        now_at = int(self._now() * MICROSECONDS)
+        return max(0, fits_at(self._bucket, self._levels.get(sender, EMPTY), 1, now_at) - now_at) / MICROSECONDS
 
     def count(self, sender: str) -> None:
         """It has done it."""
-        now_at = int(self._now() * _MICROSECONDS)
+        now_at = int(self._now() * MICROSECONDS)
         self._levels[sender] = charge(self._bucket, self._levels.pop(sender, EMPTY), 1, now_at)
         if len(self._levels) > COUNTED_MAX:
             self._levels.popitem(last=False)

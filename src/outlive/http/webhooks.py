@@ -17,7 +17,7 @@ import msgspec
 from outlive._features.events.matching import UNFIT, Match, Webhook, arguments_by
 from outlive._features.events.signing import keys_in
 from outlive._features.flows.document.garbage_collection import collection_paused
-from outlive._kernel.model.instant import instant_text
+from outlive._kernel.model.instant import MICROSECONDS, instant_text
 from outlive._kernel.model.trigger import RefusedStart, SecretName, Sent, SentEvent
 from outlive.engine import Engine
 from outlive.errors import CommitUnknownError, EngineClosedError, OutliveError, StoreUnavailableError
@@ -40,7 +40,6 @@ _IDS = (ID, "idempotency-key", "x-github-delivery")
 _HIDDEN = ("authorization", "cookie", "proxy-authorization", "x-webhook-token")
 """Headers that no flow sees."""
 _SIGNED_FORM = "a signed body is application/json: as a form, text in the middle of another one would be fields"
-_MICROSECONDS = 1_000_000
 
 FindSecret = Callable[[str, str | None], str]
 """Given the name of a secret and the environment variable that its document names: its value."""
@@ -71,7 +70,7 @@ class Webhooks:
         self._limits = limits or ApiLimits(body_bytes_max=BODY_BYTES_MAX)
         self._budgets = budgets or BodyBudgets(self._limits)
         self._secret = secret or _find_secret
-        self._guesses = Guesses(lambda: engine.events._now() / _MICROSECONDS)
+        self._guesses = Guesses(lambda: engine.events._now() / MICROSECONDS)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """See the specification of ASGI."""
@@ -193,7 +192,7 @@ class Webhooks:
         if trigger.hmac is not None:
             if _reader_of(request.headers.get("content-type", "")) is _read_form:
                 raise refusal(415, _SIGNED_FORM)
-            now = self._engine.events._now() / _MICROSECONDS
+            now = self._engine.events._now() / MICROSECONDS
             check_signed(request.headers, now_seconds=now, layout=trigger.layout)
 
     def _check(self, webhooks: list[Webhook], request: Request, body: bytes) -> tuple[list[Webhook], str]:
@@ -224,7 +223,7 @@ class Webhooks:
         if trigger.hmac is None:
             return ""
         key = self._value_of(webhook, trigger.hmac)
-        now = self._engine.events._now() / _MICROSECONDS
+        now = self._engine.events._now() / MICROSECONDS
         return check_signature(key, request.headers, body, now_seconds=now, layout=trigger.layout)
 
     def _value_of(self, webhook: Webhook, name: SecretName) -> str:

@@ -16,6 +16,7 @@ import msgspec
 from outlive._kernel.client.finding import COUNT_MAX
 from outlive._kernel.journal.codec import open_rows
 from outlive._kernel.model import Run, RunFilter, RunStatus
+from outlive._kernel.model.instant import MICROSECONDS
 from outlive._kernel.replay.lookahead import begun_at
 from outlive._kernel.store.contract import PAGE_SIZE_MAX, Store
 from outlive.engine import Engine
@@ -140,7 +141,7 @@ async def _seconds(store: Store, run: Run) -> float:
         rows = await store.read_journal(run.journal, limit=BEGINNING_ROWS_MAX)
         with suppress(OutliveError):  # It is damaged: a reader of this run hears of it.
             began_at = max(began_at, begun_at(list(open_rows(rows, nonce=run.nonce, run_id=run.id))))
-    return ((run.finished_at or run.updated_at) - began_at) / 1_000_000
+    return ((run.finished_at or run.updated_at) - began_at) / MICROSECONDS
 
 
 def _percentile(ordered: list[float], percent: int) -> float:

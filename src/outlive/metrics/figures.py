@@ -16,7 +16,7 @@ import msgspec
 
 from outlive._kernel.client.finding import COUNT_MAX
 from outlive._kernel.model import RunFilter, RunStatus
-from outlive._kernel.runtime.clock import MICROSECONDS
+from outlive._kernel.model.instant import MICROSECONDS
 from outlive._kernel.store.contract import Store
 from outlive._kernel.values.queue import QueueState
 from outlive._tasks import within

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from outlive._kernel.model.instant import MICROSECONDS
+
 EPOCH = 1_750_000_000_000_000
 """Where a manual clock begins: a whole second in June 2025, so that instants in a failing test are easy to read."""
 
@@ -23,4 +25,4 @@ class ManualClock:
     def advance(self, *, seconds: float) -> None:
         """Move the clock; fractions down to a microsecond count."""
         assert seconds >= 0, "time does not go back"
-        self._now += round(seconds * 1_000_000)
+        self._now += round(seconds * MICROSECONDS)

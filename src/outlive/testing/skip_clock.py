@@ -14,7 +14,8 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Protocol
 
-from outlive._kernel.runtime.clock import MICROSECONDS, SystemClock
+from outlive._kernel.model.instant import MICROSECONDS
+from outlive._kernel.runtime.clock import SystemClock
 from outlive.testing.clock import EPOCH
 
 

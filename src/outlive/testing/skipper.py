@@ -18,7 +18,7 @@ from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from outlive._kernel.runtime.clock import MICROSECONDS
+from outlive._kernel.model.instant import MICROSECONDS
 from outlive.errors import StandstillError
 from outlive.testing.skip_clock import SkipClock, next_alarm_at
 

@@ -7,6 +7,7 @@ import asyncio
 import pytest
 from msgspec.structs import replace
 
+from outlive._kernel.model.instant import MICROSECONDS
 from outlive._kernel.store.audit import (
     NO_HASH,
     PRUNED,
@@ -24,7 +25,7 @@ from outlive.testing.clock import ManualClock
 from outlive_conformance.suite.builders import begin, message, new_tree, stepped
 from outlive_conformance.suite.facet import Facet
 
-MINUTE = 60 * 1_000_000
+MINUTE = 60 * MICROSECONDS
 ALL = AuditFilter()
 SEEN = Action(actor="ann", verb="look", target="everything")
 

@@ -6,6 +6,7 @@ import asyncio
 
 from outlive._kernel.journal.event import RunClaimed, RunCreated, RunReleased
 from outlive._kernel.model import RunStatus
+from outlive._kernel.model.instant import MICROSECONDS
 from outlive._kernel.store.contract import Outcome, Store
 from outlive.testing.clock import ManualClock
 from outlive_conformance.suite.builders import (
@@ -61,7 +62,7 @@ class ClaimsConformance(Facet):
         """Runs are taken in the order in which they became due, not in which they were made."""
         await hire(store, "worker-a", lease_seconds=3_600)
         for run_id, seconds in (("third", 30), ("first", 10), ("second", 20)):
-            await (await begin(store, run_id)).suspend(wake_at=clock.now() + seconds * 1_000_000)
+            await (await begin(store, run_id)).suspend(wake_at=clock.now() + seconds * MICROSECONDS)
         clock.advance(seconds=60)
 
         assert await claim(store, "worker-a", limit=2) == ["first", "second"]

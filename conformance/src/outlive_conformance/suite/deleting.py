@@ -6,6 +6,7 @@ from outlive._features.fsck.checker import check_store
 from outlive._kernel.journal.event import RunRetried
 from outlive._kernel.journal.stream import Source, seal_items, seal_source
 from outlive._kernel.model import Payload, RunFilter, Wait
+from outlive._kernel.model.instant import MICROSECONDS
 from outlive._kernel.model.wait import WaitKind
 from outlive._kernel.store.contract import Answer, Delivery, ItemResult, MessageKind, Outcome, Store, Watch
 from outlive._kernel.store.deleting import BLOB_GRACE
@@ -25,7 +26,7 @@ from outlive_conformance.suite.builders import (
 )
 from outlive_conformance.suite.facet import Facet
 
-GRACE_SECONDS = BLOB_GRACE / 1_000_000
+GRACE_SECONDS = BLOB_GRACE / MICROSECONDS
 
 
 class DeletingConformance(Facet):

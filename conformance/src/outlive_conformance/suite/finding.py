@@ -15,6 +15,7 @@ from outlive._kernel.journal.event import (
     RunTagged,
 )
 from outlive._kernel.model import Failure, RunFilter, RunStatus, Wait, WaitKind
+from outlive._kernel.model.instant import MICROSECONDS
 from outlive._kernel.store.contract import Store
 from outlive.testing.clock import ManualClock
 from outlive_conformance.suite.builders import NONCE, Writer, begin, claim, created, get_run, hire, value
@@ -80,7 +81,7 @@ class FindingConformance(Facet):
         """Until they are begun, or have ended."""
         await hire(store, "worker-a")
         for run_id, seconds in (("late", 5), ("later", 10), ("begun", 5)):
-            await begin(store, run_id, workflow=run_id, begin_by=clock.now() + seconds * 1_000_000)
+            await begin(store, run_id, workflow=run_id, begin_by=clock.now() + seconds * MICROSECONDS)
         await begin(store, "unlimited")
         await claim(store, "worker-a", definitions=("begun@1",))
         assert await list_ids(store, overdue_at=clock.now()) == []

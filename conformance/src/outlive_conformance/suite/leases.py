@@ -7,6 +7,7 @@ import pytest
 from outlive._kernel.lease.contract import Leases
 from outlive._kernel.lease.process import this_process
 from outlive._kernel.lease.sessions import StoreLeases
+from outlive._kernel.model.instant import MICROSECONDS
 from outlive._kernel.store.contract import Store, WorkerInfo
 from outlive.testing.clock import ManualClock
 from outlive_conformance.suite.builders import DEFINITION, LEASE_SECONDS, begin, claim, get_run
@@ -122,7 +123,7 @@ class StoreLeasesConformance(LeasesConformance):
 
         beat.close()
         (worker,) = await leases.list_workers()
-        assert worker.expires_at == clock.now() + round(LEASE_SECONDS * 1_000_000)
+        assert worker.expires_at == clock.now() + round(LEASE_SECONDS * MICROSECONDS)
 
     async def test_beat_of_an_ended_session_is_refused(self, leases: Leases) -> None:
         """So a worker that others have ended hears of it, and fences itself."""

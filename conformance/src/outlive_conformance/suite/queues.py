@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from outlive._kernel.journal.event import RunCancelled, RunContinued, RunReleased, RunRetried
 from outlive._kernel.model import Run, RunFilter, RunStatus
+from outlive._kernel.model.instant import MICROSECONDS
 from outlive._kernel.model.pause import Pause
 from outlive._kernel.model.queue import QueueLimits, QueueRecord, RateTier, queue_cell, queue_data, queue_in
 from outlive._kernel.model.run import HELD, IN_LINE, OUTSIDE, definition_key
@@ -31,7 +32,6 @@ from outlive_conformance.suite.builders import (
 from outlive_conformance.suite.facet import Facet
 
 QUEUE = "emails"
-SECOND = 1_000_000
 LONG_SECONDS = 3_600
 
 
@@ -176,8 +176,8 @@ class QueuesConformance(Facet):
         await begin(store, "old", queue=QUEUE)
         clock.advance(seconds=10)
         await begin(store, "plain", queue=QUEUE)
-        await begin(store, "urgent", queue=QUEUE, lead=5 * SECOND)
-        await begin(store, "very-urgent", queue=QUEUE, lead=60 * SECOND)
+        await begin(store, "urgent", queue=QUEUE, lead=5 * MICROSECONDS)
+        await begin(store, "very-urgent", queue=QUEUE, lead=60 * MICROSECONDS)
         await hire(store, "worker-a")
 
         assert await claim(store, "worker-a") == ["very-urgent", "old", "urgent", "plain"]
@@ -267,7 +267,7 @@ class QueuesConformance(Facet):
 
         first = await store.claim_runs("worker-a", [DEFINITION], limit=10)
         assert [each.run.id for each in first.claims] == ["a", "b"]
-        assert first.next_wake_at == store.now() + 2 * SECOND
+        assert first.next_wake_at == store.now() + 2 * MICROSECONDS
         assert await claim(store, "worker-a") == []
         clock.advance(seconds=2)
         assert await claim(store, "worker-a") == ["c"]
@@ -297,7 +297,7 @@ class QueuesConformance(Facet):
     async def test_delayed_run_gets_in_line_when_it_is_due(self, store: Store, clock: ManualClock) -> None:
         """Not before, and the claim says when that is; mail does not hurry it."""
         await limit(store, concurrency=1)
-        start_at = store.now() + 60 * SECOND
+        start_at = store.now() + 60 * MICROSECONDS
         await begin(store, queue=QUEUE, start_at=start_at)
         await hire(store, "worker-a", lease_seconds=LONG_SECONDS)
         await send(store, message(store, "run-1"))
@@ -309,7 +309,7 @@ class QueuesConformance(Facet):
 
     async def test_run_without_a_queue_can_begin_later_too(self, store: Store, clock: ManualClock) -> None:
         """Neither before its time nor because of a message."""
-        await begin(store, start_at=store.now() + 60 * SECOND)
+        await begin(store, start_at=store.now() + 60 * MICROSECONDS)
         await hire(store, "worker-a", lease_seconds=LONG_SECONDS)
         await send(store, message(store, "run-1"))
 
@@ -325,7 +325,7 @@ class QueuesConformance(Facet):
         await hire(store, "worker-a", lease_seconds=LONG_SECONDS)
         assert await claim(store, "worker-a") == ["a"]
 
-        await (await follow(store, "a")).suspend(wake_at=store.now() + 60 * SECOND)
+        await (await follow(store, "a")).suspend(wake_at=store.now() + 60 * MICROSECONDS)
         assert (await get_run(store, "a")).slot == OUTSIDE
         assert await claim(store, "worker-a") == ["b"]
         await send(store, message(store, "a"))
@@ -481,7 +481,7 @@ class QueuesConformance(Facet):
         """Runs in line, with a slot, and to come; never more than was asked for."""
         oldest_at = store.now()
         await line_up(store, "a", "b", "c", "d")
-        await begin(store, "later", queue=QUEUE, start_at=store.now() + 60 * SECOND)
+        await begin(store, "later", queue=QUEUE, start_at=store.now() + 60 * MICROSECONDS)
         await begin(store, "other", queue="other")
         await hire(store, "worker-a")
         await claim(store, "worker-a", limit=1, queues=[QUEUE])
@@ -509,13 +509,13 @@ class QueuesConformance(Facet):
         found = await store.measure_queue(QUEUE, limit=100)
         few = await store.measure_queue(QUEUE, limit=1)
 
-        waits = [(key, (oldest_at - began) // SECOND, count) for oldest_at, key, count in found.keys]
+        waits = [(key, (oldest_at - began) // MICROSECONDS, count) for oldest_at, key, count in found.keys]
         assert waits == [("late", 0, 2), ("early", 1, 2), ("", 3, 1)]
         assert [key.in_line for key in few.keys] == [1]
 
     async def test_place_in_line_is_known(self, store: Store, clock: ManualClock) -> None:
         """Among the runs of its key, whatever their workflow."""
-        for run_id, key, lead in (("a", "x", 0), ("b", "x", 0), ("c", "y", 0), ("d", "x", 60 * SECOND)):
+        for run_id, key, lead in (("a", "x", 0), ("b", "x", 0), ("c", "y", 0), ("d", "x", 60 * MICROSECONDS)):
             await begin(store, run_id, queue=QUEUE, queue_key=key, lead=lead)
             clock.advance(seconds=1)
         await begin(store, "e", queue=QUEUE, queue_key="x", workflow="elsewhere")

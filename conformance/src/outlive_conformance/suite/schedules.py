@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 
+from outlive._kernel.model.instant import MICROSECONDS
 from outlive._kernel.store.contract import Change, Outcome, Store
 from outlive._kernel.store.schedules import ScheduleChange, ScheduleRow
 from outlive.testing.clock import ManualClock
 from outlive_conformance.suite.builders import begin, claim, get_run, hire, new_tree
 from outlive_conformance.suite.facet import Facet
 from outlive_conformance.suite.factory import StoreFactory
-
-SECOND = 1_000_000
 
 
 class SchedulesConformance(Facet):
@@ -34,14 +33,18 @@ class SchedulesConformance(Facet):
         now = clock.now()
         await put(store, "second", next_at=now)
         await put(store, "first", next_at=now - 1)
-        await put(store, "later", next_at=now + 2 * SECOND)
-        await put(store, "soon", next_at=now + SECOND)
+        await put(store, "later", next_at=now + 2 * MICROSECONDS)
+        await put(store, "soon", next_at=now + MICROSECONDS)
         await put(store, "never", next_at=None)
 
         due = await store.find_due_schedules(limit=10)
-        assert ([row.name for row in due.rows], due.now_at, due.next_at) == (["first", "second"], now, now + SECOND)
+        assert ([row.name for row in due.rows], due.now_at, due.next_at) == (
+            ["first", "second"],
+            now,
+            now + MICROSECONDS,
+        )
         few = await store.find_due_schedules(limit=1)
-        assert ([row.name for row in few.rows], few.next_at) == (["first"], now + SECOND)
+        assert ([row.name for row in few.rows], few.next_at) == (["first"], now + MICROSECONDS)
 
     async def test_nothing_is_due_in_an_empty_store(self, store: Store, clock: ManualClock) -> None:
         """Nothing is due in an empty store, and nothing will be."""

@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from outlive._kernel.model.instant import MICROSECONDS
 from outlive._kernel.store.contract import Store, WorkerInfo
 from outlive.errors.store import StoreWentBackError
 from outlive.testing.clock import ManualClock
@@ -136,7 +137,7 @@ class WorkersConformance(Facet):
             assert beat.renew(lease_seconds=LEASE_SECONDS) is True
 
         worker = next(worker for worker in await store.list_workers() if worker.id == "worker-a")
-        assert worker.expires_at == clock.now() + round(LEASE_SECONDS * 1_000_000)
+        assert worker.expires_at == clock.now() + round(LEASE_SECONDS * MICROSECONDS)
         assert await claim(store, "worker-b") == []
         clock.advance(seconds=LEASE_SECONDS + 1)
         assert await claim(store, "worker-b") == ["run-1"]

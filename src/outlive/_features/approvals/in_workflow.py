@@ -21,7 +21,7 @@ from outlive._kernel.journal.form import form_type
 from outlive._kernel.model import given
 from outlive._kernel.model.approval import Approval, ApprovalNotice, ApprovalRequest, Decision, NoticeKind
 from outlive._kernel.model.given import Span
-from outlive._kernel.model.instant import instant_of, microseconds_of
+from outlive._kernel.model.instant import MICROSECONDS, instant_of, microseconds_of
 from outlive._kernel.replay.approval import ask, decision, escalate, expire, watch_scope
 from outlive._kernel.replay.ask import this_execution
 from outlive._kernel.replay.execution import Execution
@@ -146,9 +146,9 @@ class _Watch:
     def _begin(self) -> None:
         loop, request = self._execution.loop, self._request
         if request.deadline_at is not None:
-            self._alarms.append(loop.call_at(request.deadline_at / 1_000_000, expire, self._asked))
+            self._alarms.append(loop.call_at(request.deadline_at / MICROSECONDS, expire, self._asked))
         if request.escalate_at is not None:
-            self._alarms.append(loop.call_at(request.escalate_at / 1_000_000, self._escalate))
+            self._alarms.append(loop.call_at(request.escalate_at / MICROSECONDS, self._escalate))
         if self._notify is not None:
             self._tasks.append(loop.create_task(self._remind(self._notify)))
 
@@ -159,7 +159,7 @@ class _Watch:
             # Reminders that a slow notify has missed are not made good: five reminders at once would help no one.
             passed = self._execution.loop.now_at - self._asked_at
             wait = every - passed % every
-            await asyncio.sleep(wait / 1_000_000)
+            await asyncio.sleep(wait / MICROSECONDS)
             await self._tell(notify, "reminder")
 
     def _escalate(self) -> None:
@@ -208,4 +208,4 @@ def _deadline_at(deadline: Span | datetime | None, now_at: int) -> int | None:
 
 
 def _microseconds(name: str, wanted: Span | None) -> int | None:
-    return None if wanted is None else round(given.seconds(WHERE, name, wanted) * 1_000_000)
+    return None if wanted is None else round(given.seconds(WHERE, name, wanted) * MICROSECONDS)

@@ -19,7 +19,7 @@ from outlive._kernel.client.secret_token import Token, new_token, read_token
 from outlive._kernel.model import given
 from outlive._kernel.model.approval import Approval
 from outlive._kernel.model.given import Span
-from outlive._kernel.model.instant import instant_of
+from outlive._kernel.model.instant import MICROSECONDS, instant_of
 from outlive._kernel.values.approval import LINK_SPAN, ApprovalRequest, DecisionLink, NewLink
 from outlive.errors import RunNotFoundError
 from outlive.errors.key import LinkRefusedError
@@ -27,7 +27,6 @@ from outlive.errors.run import ApprovalClosedError, ApprovalNotFoundError
 
 PREFIX = "old"
 LINK_CELLS = "outlive.link/"
-_MICROSECONDS = 1_000_000
 _NO_HASH = "0" * 64
 
 
@@ -84,7 +83,7 @@ class Links:
             request=entry.id,
             approved=approved,
             by=by,
-            expires_at=store.now() + round(seconds * _MICROSECONDS),
+            expires_at=store.now() + round(seconds * MICROSECONDS),
             nonce=nonce,
         )
         with doing("link.create", entry.run_id, f"{'approve' if approved else 'reject'} {entry.name}, for {by}"):

@@ -30,7 +30,7 @@ from outlive._features.retention.values import Purge
 from outlive._kernel.client.bulk import side_by_side
 from outlive._kernel.client.request_plans import RUNS_MAX, PlannedRun
 from outlive._kernel.model import TERMINAL
-from outlive._kernel.model.instant import instant_of
+from outlive._kernel.model.instant import MICROSECONDS, instant_of
 from outlive._kernel.values.outcome import RunOutcome
 from outlive.errors.base import message_of
 from outlive.errors.known import ERRORS
@@ -40,7 +40,6 @@ from outlive.http.wire.page import Done, seconds_of
 from outlive.http.wire.runs import Attributed, Outcomes, PurgeRuns, Started
 
 PAGE = 100
-_MICROSECONDS = 1_000_000
 
 
 @operation("bulk.cancel", "POST", "/bulk/cancel", scope="operator", reach="tagged")
@@ -222,7 +221,7 @@ async def _purge_planned(call: Call, body: PurgeRuns, filters: dict[str, Any]) -
 
 async def _ended_before(call: Call, body: PurgeRuns, filters: dict[str, Any]) -> list[PlannedRun]:
     """The runs that fit and ended long enough ago, the oldest first."""
-    before = call.view.now() - round(seconds_of(body.older_than) * _MICROSECONDS)
+    before = call.view.now() - round(seconds_of(body.older_than) * MICROSECONDS)
     wanted = {name: value for name, value in filters.items() if name not in ("limit", "dry_run")}
     wanted = {"status": [it.value for it in TERMINAL]} | wanted
     found: list[PlannedRun] = []

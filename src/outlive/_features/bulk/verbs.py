@@ -28,7 +28,7 @@ from outlive._kernel.define.intervention import OF_RUN, Refusal
 from outlive._kernel.define.workflow import Workflow
 from outlive._kernel.journal.codec import creation_in
 from outlive._kernel.model import TERMINAL, Run, RunStatus, check_run_id, definition_key, given
-from outlive._kernel.model.instant import instant_of
+from outlive._kernel.model.instant import MICROSECONDS, instant_of
 from outlive._kernel.model.retention import KEEP_SECONDS_MIN
 from outlive._kernel.model.run import definition_shown
 from outlive._kernel.values.run import Status
@@ -57,7 +57,6 @@ _STATUSES: dict[BulkVerb, tuple[RunStatus, ...]] = {
     "purge": TERMINAL,
 }
 """The statuses of the runs that a verb takes unless the caller names others."""
-_MICROSECONDS = 1_000_000
 
 
 class BulkProgress(msgspec.Struct, frozen=True, kw_only=True):
@@ -166,7 +165,7 @@ class BulkOperations:
             at=now_at,
             wanted=replace(wanted, statuses=statuses, roots_only=roots_only, until_at=until_at),
             limit=limit,
-            ended_before=now_at - round(seconds * _MICROSECONDS) if verb == "purge" else 0,
+            ended_before=now_at - round(seconds * MICROSECONDS) if verb == "purge" else 0,
             by=given.text(WHERE, "by", by, like="ann", least=0) or ("" if actor is None else actor.name),
             workflows=None if bounds.workflows is None else tuple(sorted(bounds.workflows)),
             tags=bounds.tags,

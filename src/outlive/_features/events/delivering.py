@@ -9,6 +9,7 @@ import msgspec
 
 from outlive._features.events.signing import ID, signed_headers
 from outlive._features.events.sinks import read_sinks
+from outlive._kernel.model.instant import MICROSECONDS
 from outlive._kernel.model.trigger import SentEvent
 from outlive._kernel.store.contract import Store
 from outlive.errors import OutliveError
@@ -19,7 +20,6 @@ ANSWER_BYTES_MAX = 64 * 1024
 RETRY_AFTER_SECONDS_MAX = 24 * 3600.0
 WORTH_ANOTHER = frozenset({408, 409, 425, 429})
 """Answers of the kind 4xx that may be others later. A sink that answers with any other one will not take the event."""
-_MICROSECONDS = 1_000_000
 
 
 async def deliver(store: Store, name: str, event: SentEvent) -> int:
@@ -42,7 +42,7 @@ async def deliver(store: Store, name: str, event: SentEvent) -> int:
     headers = {"content-type": "application/json", ID: delivery}
     try:
         if sink.secret is not None:
-            now = store.now() / _MICROSECONDS
+            now = store.now() / MICROSECONDS
             headers |= signed_headers(find_value(sink.secret), delivery, body, now_seconds=now)
         request = Request(
             url=sink.url,
@@ -66,7 +66,7 @@ async def deliver(store: Store, name: str, event: SentEvent) -> int:
         return answer.status
     if 400 <= answer.status < 500 and answer.status not in WORTH_ANOTHER:
         raise DeliveryRefusedError(name, event.id, f"it answered with status {answer.status}")
-    after = _seconds_in(answer.headers.get("retry-after", ""), now_seconds=store.now() / _MICROSECONDS)
+    after = _seconds_in(answer.headers.get("retry-after", ""), now_seconds=store.now() / MICROSECONDS)
     raise HttpStatusError(answer.status, request=f"sink {name}", retry_after=after)
 
 

@@ -31,6 +31,7 @@ from outlive._kernel.journal.event import (
     StepSucceeded,
 )
 from outlive._kernel.model import Payload, Run, RunStatus, WaitKind
+from outlive._kernel.model.instant import MICROSECONDS
 from outlive._kernel.model.state_graph import StateBox, StateGraph
 from outlive._kernel.replay.snapshot import Standing
 
@@ -152,7 +153,7 @@ class StateProgress:
         self._views[self._current] = msgspec.structs.replace(self._views[self._current], **changes)
 
     def _leave_for(self, name: str, at: int) -> None:
-        took = (at - self._entered_at) / 1_000_000 if self._entered_at else None
+        took = (at - self._entered_at) / MICROSECONDS if self._entered_at else None
         self._look(state=StepState.SUCCEEDED, took_seconds=took or None, note="")
         self.taken.add((self._current, name))
         self._visit(name, at)

@@ -25,6 +25,7 @@ from outlive._kernel.client.bulk import OPEN
 from outlive._kernel.client.client import Client
 from outlive._kernel.define.middleware import Middleware, Next, StartCall
 from outlive._kernel.model import RunFilter, given
+from outlive._kernel.model.instant import MICROSECONDS
 from outlive._kernel.model.pause import EVERYTHING
 from outlive._kernel.store.contract import Store
 from outlive.errors import StoreError
@@ -32,7 +33,7 @@ from outlive.errors.run import QuotaExceededError
 
 QUOTA_CELL = "outlive.quota"
 QUOTA_UNDER_WAY_CELL = "outlive.quota.starts"
-LOOK_MICROSECONDS = 1_000_000
+LOOK_MICROSECONDS = MICROSECONDS
 FORGET_MICROSECONDS = 10_000_000
 """After how long a start that is under way is taken for lost: its process died before it could say how it ended."""
 TRIES_MAX = 50

@@ -21,6 +21,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from outlive._kernel.model.instant import MICROSECONDS
 from outlive._platform import fsync_folder, open_private, open_regular
 from outlive.errors.program import MissingExtraError
 from outlive.errors.store import ArchiveError, HistoryFormatError
@@ -28,7 +29,6 @@ from outlive.errors.store import ArchiveError, HistoryFormatError
 SUFFIX = ".jsonl.gz"
 TREE_BYTES_MAX = 1024 * 1024 * 1024
 _HEAD = b'{"outlive":"history"'
-_MICROSECONDS = 1_000_000
 
 
 class Archive:
@@ -45,7 +45,7 @@ class Archive:
         Raises:
             ArchiveError: there is no such file.
         """
-        name = f"runs-{datetime.fromtimestamp(at / _MICROSECONDS, UTC):%Y%m%dT%H%M%S}-{mark}{SUFFIX}"
+        name = f"runs-{datetime.fromtimestamp(at / MICROSECONDS, UTC):%Y%m%dT%H%M%S}-{mark}{SUFFIX}"
         put = _put_url if _is_url(self.place) else _put_file
         try:
             return await asyncio.to_thread(put, self.place, name, trees)

@@ -17,7 +17,7 @@ from outlive._features.batches.workflows import BATCH
 from outlive._kernel.journal.codec import creation_in
 from outlive._kernel.journal.packing import Packer
 from outlive._kernel.model import Run, RunFilter
-from outlive._kernel.runtime.clock import MICROSECONDS
+from outlive._kernel.model.instant import MICROSECONDS
 from outlive._kernel.runtime.services.turns import read_turns, take_turn
 from outlive._kernel.store.contract import PAGE_SIZE_MAX, Store
 from outlive._kernel.store.deleting import BLOB_GRACE

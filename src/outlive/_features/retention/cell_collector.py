@@ -13,7 +13,7 @@ from functools import partial
 import msgspec
 
 from outlive._kernel.model.cells import Cells, cell_table
-from outlive._kernel.runtime.clock import MICROSECONDS
+from outlive._kernel.model.instant import MICROSECONDS
 from outlive._kernel.runtime.services.turns import read_turns, take_turn
 from outlive._kernel.store.contract import Store
 from outlive.telemetry import Counters, log

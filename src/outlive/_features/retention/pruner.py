@@ -19,8 +19,9 @@ import msgspec
 from outlive._features.retention.archive import Archive
 from outlive._features.retention.purging import TREES_AT_ONCE, Purger
 from outlive._kernel.model import Run, RunFilter, RunStatus
+from outlive._kernel.model.instant import MICROSECONDS
 from outlive._kernel.model.retention import Keep
-from outlive._kernel.runtime.clock import MICROSECONDS, Clock
+from outlive._kernel.runtime.clock import Clock
 from outlive._kernel.store.contract import Store
 from outlive.errors.store import ArchiveError
 from outlive.telemetry import Counters, log

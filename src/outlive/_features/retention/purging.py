@@ -25,6 +25,7 @@ from outlive._kernel.client.client import Client
 from outlive._kernel.client.finding import filter_of
 from outlive._kernel.client.starting import Ids
 from outlive._kernel.model import TERMINAL, Run, RunFilter, given
+from outlive._kernel.model.instant import MICROSECONDS
 from outlive._kernel.model.retention import KEEP_SECONDS_MIN, archive_of
 from outlive._kernel.store.contract import PAGE_SIZE_MAX, Action, Store
 from outlive.errors import InvalidArgumentError, OutliveError, StoreUnavailableError
@@ -36,7 +37,6 @@ PURGE_LIMIT = 1_000
 PURGE_LIMIT_MAX = 10_000_000
 CHUNK = "~chunk"
 """The words in the id of a run that carries a part of a batch, behind the id of the batch."""
-_MICROSECONDS = 1_000_000
 
 
 class Purger:
@@ -162,7 +162,7 @@ class Purging:
         statuses = wanted_runs.statuses or TERMINAL
         wanted_runs = replace(wanted_runs, statuses=statuses, roots_only=True, hides_internal=False)
         place = None if archive is None else Archive(archive_of(where, archive))
-        ended_before = store.now() - round(seconds * _MICROSECONDS)
+        ended_before = store.now() - round(seconds * MICROSECONDS)
         counted = _Counted()
         purger = Purger(store, ids=self._ids)
         after: tuple[int, str] | None = None
@@ -197,7 +197,7 @@ class _Counted:
         self._counts.update(f"{run.workflow} {run.status.value}" for run in runs)
 
     def purge(self) -> Purge:
-        ends = [datetime.fromtimestamp(at / _MICROSECONDS, UTC) for at in self._ends]
+        ends = [datetime.fromtimestamp(at / MICROSECONDS, UTC) for at in self._ends]
         return Purge(
             found=self.found,
             deleted=self.deleted,

@@ -22,16 +22,17 @@ from outlive._features.schedules.schedule import (
     StoredSchedule,
     run_id_of,
 )
-from outlive._features.schedules.ticks import SECOND, Ticks, jitter_of, last_ticks
+from outlive._features.schedules.ticks import Ticks, jitter_of, last_ticks
 from outlive._kernel.model import Run, RunStatus
+from outlive._kernel.model.instant import MICROSECONDS
 
-LATE = 60 * SECOND
+LATE = 60 * MICROSECONDS
 """How late a tick may be started if missed ones are not caught up."""
-LOOK_FIRST = SECOND // 2
-LOOK_MOST = 30 * SECOND
+LOOK_FIRST = MICROSECONDS // 2
+LOOK_MOST = 30 * MICROSECONDS
 LOOK_GROWTH = 1.5
 """How soon a worker looks again whether the run has ended that a tick waits for: less and less often."""
-TERMINATE_LOOK = SECOND // 10
+TERMINATE_LOOK = MICROSECONDS // 10
 GONE = "gone"
 FAILED = frozenset({RunStatus.FAILED.value, RunStatus.TIMED_OUT.value})
 

@@ -12,13 +12,13 @@ import msgspec
 from msgspec.structs import replace
 
 from outlive._features.schedules.schedule import CATCH_UP_MAX, TAG, Overlap, ScheduleSpec, Target
-from outlive._features.schedules.ticks import SECOND, Ticks, checked_cron, span_of, zone_of
+from outlive._features.schedules.ticks import Ticks, checked_cron, span_of, zone_of
 from outlive._kernel.define.declaration import declare_option
 from outlive._kernel.define.registry import Registry
 from outlive._kernel.define.workflow import SCHEDULES
 from outlive._kernel.journal.described import describe, input_of
 from outlive._kernel.model import given
-from outlive._kernel.model.instant import instant_of, instant_text, microseconds_of
+from outlive._kernel.model.instant import MICROSECONDS, instant_of, instant_text, microseconds_of
 from outlive._kernel.model.queue import PRIORITY_MAX, Queue, QueueLimits, lead_of, queue_key
 from outlive._kernel.replay.command import WorkflowSpec
 from outlive.errors import ArgumentTypeError, InvalidArgumentError, OutliveError, UnreadableError
@@ -27,7 +27,7 @@ OPTION = "schedule"
 """The option of the decorator that takes schedules."""
 MARK = "$tick"
 """The one key of an object in stored arguments that stands for the time of the tick."""
-_SAMPLE_TICK = 1_800_000_000 * SECOND
+_SAMPLE_TICK = 1_800_000_000 * MICROSECONDS
 
 CatchUp = Literal["none", "latest", "all"] | int
 
@@ -122,7 +122,7 @@ def every(
     parts = {"weeks": weeks, "days": days, "hours": hours, "minutes": minutes, "seconds": seconds}
     checked = {name: given.seconds(where, name, value, or_zero=True) for name, value in parts.items()}
     span = span_of(**checked)
-    if span < SECOND or span > given.SECONDS_MAX * SECOND:
+    if span < MICROSECONDS or span > given.SECONDS_MAX * MICROSECONDS:
         said = {name: part for name, part in parts.items() if part}
         wanted = "give a second or more, and no more than 100 years; for example outlive.every(minutes=15)"
         raise InvalidArgumentError(where, "span", said, wanted)

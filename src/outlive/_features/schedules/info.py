@@ -9,16 +9,16 @@ from msgspec.structs import replace
 
 from outlive._features.schedules.deciding import observe
 from outlive._features.schedules.schedule import ScheduleState, StoredSchedule
-from outlive._features.schedules.ticks import SECOND, Ticks, jitter_of
+from outlive._features.schedules.ticks import Ticks, jitter_of
 from outlive._features.schedules.values import Schedule, ScheduledRun
 from outlive._kernel.client.why import instant
 from outlive._kernel.model import Run, RunStatus, definition_key
-from outlive._kernel.model.instant import instant_of
+from outlive._kernel.model.instant import MICROSECONDS, instant_of
 from outlive._kernel.model.run import definition_shown
 from outlive.errors.advice import Advice
 
 NEXT_FIRES = 5
-LATE_SHOWN = 60 * SECOND
+LATE_SHOWN = 60 * MICROSECONDS
 """How late a schedule may be before its sentence says so."""
 
 

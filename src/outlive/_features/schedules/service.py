@@ -15,8 +15,9 @@ from outlive._features.schedules.schedule import StoredSchedule, run_id_of, sche
 from outlive._features.schedules.starting import start_of, terminate
 from outlive._features.schedules.ticks import jitter_of
 from outlive._kernel.client.client import Client
+from outlive._kernel.model.instant import MICROSECONDS
 from outlive._kernel.model.pause import moved_away
-from outlive._kernel.runtime.clock import MICROSECONDS, Clock
+from outlive._kernel.runtime.clock import Clock
 from outlive._kernel.store.contract import Outcome
 from outlive._kernel.store.schedules import ScheduleChange, ScheduleRow
 from outlive.errors import OutliveError, StoreError

@@ -27,22 +27,21 @@ import msgspec
 from msgspec.structs import replace
 
 from outlive._features.schedules.schedule import ScheduleSpec
-from outlive._kernel.model.instant import instant_of, microseconds_of
+from outlive._kernel.model.instant import MICROSECONDS, instant_of, microseconds_of
 
 MICROSECOND = timedelta(microseconds=1)
-SECOND = 1_000_000
-MINUTE = 60 * SECOND
-DAY = 86_400 * SECOND
-HOUR = 3_600 * SECOND
+MINUTE = 60 * MICROSECONDS
+DAY = 86_400 * MICROSECONDS
+HOUR = 3_600 * MICROSECONDS
 EXCLUDED_MAX = 5_000
 """Excluded spans, of a minute, an hour or a day, in a row before a schedule counts as one that never ticks again."""
-AHEAD_MAX = 50 * 366 * 86_400 * SECOND
+AHEAD_MAX = 50 * 366 * 86_400 * MICROSECONDS
 """How far one looks for the next tick."""
 SOON_MAX = 50
 """Ticks that are looked at from the beginning of a gap before one looks from its end."""
 WINDOWS = 8
 """How much further back one looks for the last ticks, each time that too few were found."""
-FIRST_WINDOW = 3_600 * SECOND
+FIRST_WINDOW = 3_600 * MICROSECONDS
 MACROS = {
     "@yearly": "0 0 1 1 *",
     "@annually": "0 0 1 1 *",
@@ -166,7 +165,7 @@ class Exclusion:
         return max(microseconds_of(midnight), _end_of_minute(tick))
 
     def _end_of_hour(self, tick: int, local: datetime) -> int:
-        end = tick + HOUR - (local.minute * 60 + local.second) * SECOND - local.microsecond
+        end = tick + HOUR - (local.minute * 60 + local.second) * MICROSECONDS - local.microsecond
         is_even = _offset(self._zone, tick) == _offset(self._zone, end - 1)
         return end if is_even else _end_of_minute(tick)
 

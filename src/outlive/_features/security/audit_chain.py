@@ -19,7 +19,7 @@ from typing import NamedTuple
 import msgspec
 
 from outlive._features.security.audit_values import AuditCheck, AuditEntry
-from outlive._kernel.model.instant import instant_of
+from outlive._kernel.model.instant import MICROSECONDS, instant_of
 from outlive._kernel.model.retention import KeepAudit
 from outlive._kernel.store.audit import (
     NO_HASH,
@@ -37,9 +37,9 @@ from outlive.errors import InvalidArgumentError
 PROBLEMS_MAX = 100
 SEALED_BEHIND_MAX = 10_000
 """How many rows may come between a row and its seal."""
-SKEW_MAX = 60 * 1_000_000
+SKEW_MAX = 60 * MICROSECONDS
 """How much the clocks of a worker and of the store may differ, in microseconds."""
-UNSEALED_SPAN_MAX = 86_400 * 1_000_000
+UNSEALED_SPAN_MAX = 86_400 * MICROSECONDS
 """How old a row may be, in microseconds, when it is sealed: workers do it every ten minutes."""
 
 

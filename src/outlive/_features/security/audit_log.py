@@ -13,6 +13,7 @@ from outlive._kernel.client.access import Access
 from outlive._kernel.client.acting import ACTING, acting
 from outlive._kernel.client.finding import Page
 from outlive._kernel.model import given
+from outlive._kernel.model.instant import MICROSECONDS
 from outlive._kernel.model.retention import KeepAudit
 from outlive._kernel.store.audit import Action, AuditFilter, AuditRow, decode_action
 from outlive._kernel.store.contract import PAGE_SIZE_MAX
@@ -20,7 +21,6 @@ from outlive.errors import InvalidArgumentError
 
 NUMBER_DIGITS_MAX = 18
 """The limit for the number of a row; a store can keep one digit more."""
-_MICROSECONDS = 1_000_000
 
 
 class AuditLog:
@@ -129,4 +129,4 @@ def _text(where: str, name: str, value: object) -> str | None:
 
 
 def _at(where: str, name: str, value: datetime | None) -> int | None:
-    return None if value is None else round(given.instant(where, name, value).timestamp() * _MICROSECONDS)
+    return None if value is None else round(given.instant(where, name, value).timestamp() * MICROSECONDS)

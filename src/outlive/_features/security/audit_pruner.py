@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from outlive._kernel.model.instant import MICROSECONDS
 from outlive._kernel.model.retention import KeepAudit
-from outlive._kernel.runtime.clock import MICROSECONDS
 from outlive._kernel.store.contract import Store
 from outlive.telemetry import log
 

@@ -21,7 +21,7 @@ from outlive._kernel.client.acting import ACTOR_CHARACTERS_MAX, doing
 from outlive._kernel.client.secret_token import new_token, read_token
 from outlive._kernel.model import given
 from outlive._kernel.model.given import Span
-from outlive._kernel.model.instant import instant_of
+from outlive._kernel.model.instant import MICROSECONDS, instant_of
 from outlive._kernel.model.queue import DEFAULT, queue_names
 from outlive._kernel.store.contract import PAGE_SIZE_MAX, Store
 from outlive._kernel.values.run import when
@@ -33,7 +33,6 @@ PREFIX = "olv"
 KEY_CELLS = "outlive.key/"
 USE_SECONDS = 60
 """How exact `last_used_at` is: it is written at most once in so long."""
-_MICROSECONDS = 1_000_000
 _NO_HASH = "0" * 64
 
 
@@ -162,7 +161,7 @@ class Keys:
         return key
 
     async def _note_use(self, cell: str, record: KeyRecord, now_at: int) -> None:
-        if record.last_used_at is not None and now_at - record.last_used_at < USE_SECONDS * _MICROSECONDS:
+        if record.last_used_at is not None and now_at - record.last_used_at < USE_SECONDS * MICROSECONDS:
             return
 
         def use(held: bytes | None, at: int) -> tuple[bytes, None]:
@@ -245,11 +244,11 @@ def _check_bounds(where: str, scope: str, workflows: object, tags: object, queue
 
 def _expires_at(where: str, expires: Span | datetime, now_at: int) -> int:
     if isinstance(expires, datetime):
-        at = round(given.instant(where, "expires", expires).timestamp() * _MICROSECONDS)
+        at = round(given.instant(where, "expires", expires).timestamp() * MICROSECONDS)
         if at <= now_at:
             raise InvalidArgumentError(where, "expires", expires, "it is in the past")
         return at
-    return now_at + round(given.seconds(where, "expires", expires) * _MICROSECONDS)
+    return now_at + round(given.seconds(where, "expires", expires) * MICROSECONDS)
 
 
 def _shown(key_id: str, record: KeyRecord, now_at: int) -> ApiKey:

@@ -16,13 +16,12 @@ from outlive._kernel.client.access import Access
 from outlive._kernel.client.acting import check_acts_on, doing
 from outlive._kernel.client.secret_token import new_token, read_token
 from outlive._kernel.model import given
-from outlive._kernel.model.instant import instant_of
+from outlive._kernel.model.instant import MICROSECONDS, instant_of
 from outlive.errors import RunNotFoundError
 
 PREFIX = "olt"
 TOKEN_CELLS = "outlive.token/"
 SECONDS_MAX = 3_600
-_MICROSECONDS = 1_000_000
 _NO_HASH = "0" * 64
 
 
@@ -80,7 +79,7 @@ class RunTokens:
         check_acts_on(await self._access.root_of(run))
         store = self._access.store
         token = new_token(PREFIX)
-        expires_at = store.now() + round(seconds * _MICROSECONDS)
+        expires_at = store.now() + round(seconds * MICROSECONDS)
         record = TokenRecord(
             hash=token.hash, run_id=run.id, nonce=run.nonce, expires_at=expires_at, by=by, key=key, stream=stream
         )

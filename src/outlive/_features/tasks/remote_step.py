@@ -24,6 +24,7 @@ from outlive._kernel.journal.failure import OWN_ERRORS, class_name, exception_of
 from outlive._kernel.journal.form import FormType, form_type
 from outlive._kernel.journal.value import TAGGED, type_name
 from outlive._kernel.model import Failure, Payload, Retry, RunStatus, given
+from outlive._kernel.model.instant import MICROSECONDS
 from outlive._kernel.model.policy import NO_RETRY, check_retry, delay_seconds, is_last, named_seconds
 from outlive._kernel.model.queue import DEFAULT, queue_name
 from outlive._kernel.model.remote import OF_REMOTE, VERSION, RemoteTerms
@@ -92,7 +93,7 @@ class RemoteStep(Generic[I, T]):
             failure = None if ended is None else ended.failure
             error = self._error(failure, attempt)
             seconds = _delay(retry, attempt, error, failure)
-            elapsed = (execution.loop.now_at - first_at) / 1_000_000
+            elapsed = (execution.loop.now_at - first_at) / MICROSECONDS
             if seconds is None or (retry.elapsed_max is not None and elapsed + seconds > retry.elapsed_max):
                 raise error
             await asyncio.sleep(seconds)

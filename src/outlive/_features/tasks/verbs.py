@@ -42,6 +42,7 @@ from outlive._kernel.journal.readable import public_json
 from outlive._kernel.journal.schema import find_mismatch
 from outlive._kernel.journal.value import TAGGED
 from outlive._kernel.model import Failure, Payload, Run, RunStatus, definition_key, given
+from outlive._kernel.model.instant import MICROSECONDS
 from outlive._kernel.model.payload import Blob
 from outlive._kernel.model.queue import queue_names
 from outlive._kernel.model.remote import OF_REMOTE, VERSION, RemoteTerms, remote_step_of
@@ -58,7 +59,6 @@ POLL_FIRST_SECONDS, POLL_MAX_SECONDS = 0.1, 0.5
 """How long a claim that waits lets the store alone."""
 STEPS_MAX = 100
 TEXT_CHARACTERS_MAX = 20_000
-MICROSECONDS = 1_000_000
 _LOST = "outlive.errors.TaskLeaseLostError"
 _decode_terms = msgspec.json.Decoder(RemoteTerms).decode
 

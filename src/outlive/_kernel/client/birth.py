@@ -12,6 +12,7 @@ from outlive._kernel.journal.event import RunCreated
 from outlive._kernel.journal.fold import Fold
 from outlive._kernel.journal.packing import Packer, tree_mark
 from outlive._kernel.model import Payload, Run
+from outlive._kernel.model.instant import MICROSECONDS
 from outlive._kernel.model.payload import Blob
 from outlive._kernel.model.queue import Place
 from outlive._kernel.replay.command import WorkflowSpec
@@ -22,7 +23,7 @@ def timeout_from(at: int, seconds: float | None) -> dict[str, Any]:
     """The fields of `RunCreated` that say how long a run may take which is due at an instant."""
     if seconds is None:
         return {}
-    span = round(seconds * 1_000_000)
+    span = round(seconds * MICROSECONDS)
     return {"timeout_at": at + span, "timeout": span}
 
 

@@ -30,6 +30,7 @@ from outlive._kernel.journal.arguments import Signature
 from outlive._kernel.journal.described import Described, describe, find_argument_mismatch, input_of
 from outlive._kernel.model import definition_key, given
 from outlive._kernel.model.giver import MAY, MAY_ALL, gives_freely, overrides_shown, say
+from outlive._kernel.model.instant import MICROSECONDS
 from outlive._kernel.model.state_graph import StateGraph
 from outlive._kernel.replay.command import WorkflowSpec
 from outlive._kernel.store.contract import Store
@@ -166,7 +167,7 @@ class Definitions:
         if now >= self._signals_until:
             described = await self._cell.read(self._access.store)
             self._signals = {key: it.signals for key, it in described.items() if it.signals}
-            self._signals_until = now + SIGNALS_SECONDS * 1_000_000
+            self._signals_until = now + SIGNALS_SECONDS * MICROSECONDS
         return self._signals
 
     async def list(self) -> list[WorkflowInfo]:

@@ -12,8 +12,8 @@ import msgspec
 from outlive._kernel.client.acting import check_uses
 from outlive._kernel.journal.event import RunCreated
 from outlive._kernel.model import given
+from outlive._kernel.model.instant import MICROSECONDS
 from outlive._kernel.model.queue import (
-    MICROSECONDS,
     NOWHERE,
     Place,
     Queue,

@@ -10,7 +10,7 @@ from outlive._kernel.journal import event as journal
 from outlive._kernel.journal.event import AnyEvent
 from outlive._kernel.journal.fold import reason_of_end
 from outlive._kernel.model import Failure, RunStatus
-from outlive._kernel.model.instant import instant_of
+from outlive._kernel.model.instant import MICROSECONDS, instant_of
 from outlive._kernel.model.promise import PROMISE
 
 _SHORT_MICROSECONDS = 10_000
@@ -36,7 +36,7 @@ def _took(event: journal.StepSucceeded | journal.StepFailed | journal.AttemptFai
     if not event.took:
         return ""
     short = event.took < _SHORT_MICROSECONDS
-    return f" in {event.took / 1000:.2g} ms" if short else f" in {event.took / 1_000_000:.3g} s"
+    return f" in {event.took / 1000:.2g} ms" if short else f" in {event.took / MICROSECONDS:.3g} s"
 
 
 def _until(at: int) -> str:

@@ -25,13 +25,13 @@ import msgspec
 from msgspec.structs import replace
 
 from outlive._kernel.model import given
+from outlive._kernel.model.instant import MICROSECONDS
 
-_MICROSECONDS = 1_000_000
 BREAKER_CELLS = "breaker/"
 """The prefix of the names of cells with shared breakers."""
 SPACING = 50_000
 """Refused calls come back one after the other, this far apart, and so find out how the first of them went."""
-TRIAL_LOOK = 1_000_000
+TRIAL_LOOK = MICROSECONDS
 """How soon a call that finds all trials taken looks again."""
 NEVER = 1 << 62
 
@@ -130,7 +130,7 @@ class Breaker:
 
     @property
     def _reset(self) -> int:
-        return round(self.reset * _MICROSECONDS)
+        return round(self.reset * MICROSECONDS)
 
 
 def ask_breaker(

@@ -13,13 +13,13 @@ from zlib import crc32
 import msgspec
 
 from outlive._kernel.model import given
+from outlive._kernel.model.instant import MICROSECONDS
 from outlive.errors import ArgumentTypeError, InvalidArgumentError
 
 BURST_CELLS = "outlive.bursts/"
 CELLS_PER_WORKFLOW = 256
-KEPT_MICROSECONDS = 24 * 3600 * 1_000_000
+KEPT_MICROSECONDS = 24 * 3600 * MICROSECONDS
 """How long a burst is remembered after it should have begun: there may be no worker for a while."""
-MICROSECONDS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
+MICROSECONDS = 1_000_000
+"""How many of them a second has."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 

@@ -30,11 +30,11 @@ import msgspec
 
 from outlive._kernel.model import given
 from outlive._kernel.model.given import SECONDS_MAX
+from outlive._kernel.model.instant import MICROSECONDS
 from outlive.errors import ArgumentTypeError, ConfigurationError
 
-_MICROSECONDS = 1_000_000
 _NANOSECONDS = 1_000_000_000
-_FINE = _NANOSECONDS // _MICROSECONDS
+_FINE = _NANOSECONDS // MICROSECONDS
 
 CALLS_MAX = 1_000_000_000
 """The most calls that a tier lets through at once, or in one window."""
@@ -113,7 +113,7 @@ class FixedWindow:
 
     @property
     def _width(self) -> int:
-        return round(self.seconds * _MICROSECONDS)
+        return round(self.seconds * MICROSECONDS)
 
     def _begin(self, at: int) -> int:
         return at - at % self._width

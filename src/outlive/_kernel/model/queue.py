@@ -34,7 +34,6 @@ SLOTS_MAX = 1_000_000_000
 TIERS_MAX = 10
 AGEING_SECONDS = 60.0
 Hold = Literal["end", "running"]
-MICROSECONDS = 1_000_000
 
 
 class RateTier(msgspec.Struct, frozen=True):

@@ -10,6 +10,7 @@ from typing import Protocol
 
 from outlive._kernel.model import given
 from outlive._kernel.model.given import Span
+from outlive._kernel.model.instant import MICROSECONDS
 from outlive._kernel.model.run import RunStatus
 from outlive.errors import ArgumentTypeError, ConfigurationError, InvalidArgumentError
 
@@ -18,7 +19,6 @@ KEEP_SECONDS_MIN = 3_600.0
 that wait for its result look for it, for at least so long."""
 AUDIT_SECONDS_MIN = 86_400.0
 AUDIT_KEY_BYTES_MIN = 32
-_MICROSECONDS = 1_000_000
 
 
 class Named(Protocol):
@@ -81,7 +81,7 @@ class Keep:
             RunStatus.CONTINUED: self.succeeded if self.continued is None else self.continued,
         }
         return {
-            status: round(given.seconds("Keep", status.value, span) * _MICROSECONDS)
+            status: round(given.seconds("Keep", status.value, span) * MICROSECONDS)
             for status, span in said.items()
             if span is not None
         }
@@ -116,7 +116,7 @@ class KeepAudit:
     def span(self) -> int | None:
         """In microseconds; None is for ever."""
         seconds = given.some_seconds("KeepAudit", "keep", self.keep)
-        return None if seconds is None else round(seconds * _MICROSECONDS)
+        return None if seconds is None else round(seconds * MICROSECONDS)
 
 
 def audit_key(where: str, key: object) -> bytes:

@@ -16,13 +16,12 @@ from typing import Any
 import msgspec
 
 from outlive._kernel.model.id import child_id
-from outlive._kernel.model.instant import instant_of
+from outlive._kernel.model.instant import MICROSECONDS, instant_of
 from outlive._kernel.model.payload import Payload
 from outlive._kernel.model.worker import name_in
 
 UNDER_WAY_CELLS = "outlive.under-way/"
 """The prefix of the names of these cells; the id of the session follows."""
-MICROSECONDS = 1_000_000
 STEPS_MAX = 1_200
 """Steps that the cell of one session names, the oldest: as many as a worker runs at once by default."""
 STEPS_OF_TREE_MAX = 20

@@ -19,6 +19,7 @@ from outlive._kernel.journal.arguments import Signature
 from outlive._kernel.journal.event import DetachedCancelled, DetachedEnded
 from outlive._kernel.journal.value import ValueCodec
 from outlive._kernel.model import Payload
+from outlive._kernel.model.instant import MICROSECONDS
 from outlive._kernel.model.queue import Place
 from outlive._kernel.replay.call import ChildCall, DetachedCall, EndWait, StepCall
 from outlive._kernel.replay.command import (
@@ -179,7 +180,7 @@ def _ask_child(
         workflow=spec,
         arguments=arguments,
         digest=digest,
-        timeout_at=None if seconds is None else execution.loop.now_at + round(seconds * 1_000_000),
+        timeout_at=None if seconds is None else execution.loop.now_at + round(seconds * MICROSECONDS),
         item=item,
     )
     execution.next_number += 1

@@ -27,6 +27,7 @@ from collections.abc import AsyncGenerator, Callable, Coroutine
 from typing import Any, NamedTuple, NoReturn, cast
 
 from outlive._interrupts import came_by_signal
+from outlive._kernel.model.instant import MICROSECONDS
 from outlive._kernel.replay import direct_wait
 from outlive._kernel.replay.closing import close_quietly
 from outlive._kernel.replay.direct_wait import DirectWait
@@ -125,7 +126,7 @@ class RunLoop(asyncio.AbstractEventLoop):
 
     def time(self) -> float:
         """The time of the last event, in seconds since 1970 UTC."""
-        return self.now_at / 1_000_000
+        return self.now_at / MICROSECONDS
 
     def call_soon(  # type: ignore[override]  # typeshed's TypeVarTuple form is not worth its weight here.
         self, callback: Callable[..., Any], *args: Any, context: contextvars.Context | None = None
@@ -358,7 +359,7 @@ def _is_unseen(task: asyncio.Task[Any]) -> bool:
 
 
 def _microseconds(seconds: float) -> int:
-    return FOREVER_AT if seconds * 1_000_000 >= FOREVER_AT else round(seconds * 1_000_000)
+    return FOREVER_AT if seconds * MICROSECONDS >= FOREVER_AT else round(seconds * MICROSECONDS)
 
 
 def _refuse_unordered(frame: types.FrameType | None) -> None:

@@ -11,6 +11,8 @@ from typing import Any
 
 import msgspec
 
+from outlive._kernel.model.instant import MICROSECONDS
+
 
 class Timer(asyncio.TimerHandle):
     """A callback due at an instant of the run's clock; a `TimerFired` event makes it ready."""
@@ -37,7 +39,7 @@ class Timer(asyncio.TimerHandle):
 
     def when(self) -> float:
         """When it is due, in the loop's time."""
-        return self.due_at / 1_000_000
+        return self.due_at / MICROSECONDS
 
     def cancel(self) -> None:
         """The workflow no longer waits for this timer."""

@@ -17,6 +17,7 @@ import contextvars
 import msgspec
 
 from outlive._kernel.journal.event import AnyEvent, RunClaimed, RunParked
+from outlive._kernel.model.instant import MICROSECONDS
 from outlive._kernel.replay.call import Undoing
 from outlive._kernel.replay.command import StepOptions
 from outlive._kernel.replay.frame import SCOPE
@@ -63,7 +64,7 @@ class UndoDeadline:
         self._set(begun_at)
 
     def _set(self, begun_at: int) -> None:
-        self.due_at = begun_at + round(self.seconds * 1_000_000)
+        self.due_at = begun_at + round(self.seconds * MICROSECONDS)
         self._timers.add(DeadlineTimer(self, self._timers, self.due_at), self.run, self._name)
 
     def end(self) -> None:

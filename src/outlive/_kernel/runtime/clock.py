@@ -17,8 +17,6 @@ from weakref import WeakSet
 
 from outlive._platform import after_fork
 
-MICROSECONDS = 1_000_000
-
 
 class Alarm(Protocol):
     """Something that will be called."""

@@ -19,8 +19,9 @@ from typing import Protocol
 
 import msgspec
 
+from outlive._kernel.model.instant import MICROSECONDS
 from outlive._kernel.model.under_way import NOTHING, UNDER_WAY_CELLS, Note, Report, cell_of, report_in, report_of
-from outlive._kernel.runtime.clock import MICROSECONDS, Clock
+from outlive._kernel.runtime.clock import Clock
 from outlive._kernel.store.contract import Store
 from outlive._tasks import own_task
 from outlive.errors import OutliveError

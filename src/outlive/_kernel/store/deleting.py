@@ -24,9 +24,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
+from outlive._kernel.model.instant import MICROSECONDS
 from outlive._kernel.store.audit import Action
 
-HOUR = 3_600 * 1_000_000
+HOUR = 3_600 * MICROSECONDS
 BLOB_GRACE = 24 * HOUR
 """How long a blob stays that no row names, by the clock of the store."""
 BLOB_REFRESH = 12 * HOUR

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from outlive._features.flows.graph import Node, StepState, StepView
 from outlive._kernel.model import child_id
-from outlive._kernel.model.instant import microseconds_of
+from outlive._kernel.model.instant import MICROSECONDS, microseconds_of
 from outlive._kernel.values.event import Event
 from outlive._kernel.values.run import Run, Status, Wait
 
@@ -136,7 +136,7 @@ class Progress:
 
     def _end(self, id: str, state: StepState, took: int, *, attempts: int = 1, note: str = "") -> None:
         self._retried.pop(id, None)
-        seconds = took / 1_000_000 if took else None
+        seconds = took / MICROSECONDS if took else None
         self._ended[id] = StepView(state=state, attempts=attempts, took_seconds=seconds, note=note)
 
     def views(self, run: Run) -> dict[str, StepView]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from outlive._features.runs.commands.view import plain_run, when
+from outlive._kernel.model.instant import MICROSECONDS
 from outlive.cli import completing as complete
 from outlive.cli.advice import as_typed
 from outlive.cli.edge import ask, counted, json_option, place_option, print_json
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 
 LINES = 100
 """How many lines of a timeline are shown unless more are wanted; the last ones."""
-MICROSECONDS = 1_000_000
 BAR_MIN, BAR_MAX = 16, 40
 FRAMES_MAX = 6
 CAUSES_MAX = 5

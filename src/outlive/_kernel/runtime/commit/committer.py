@@ -25,11 +25,12 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from outlive._kernel.journal.codec import Row
+from outlive._kernel.model.instant import MICROSECONDS
 from outlive._kernel.runtime.commit.retry import CommitRetry
 from outlive._kernel.store.contract import Change, Outcome, Store, Transaction
 from outlive._tasks import own_task
 from outlive.errors import CommitUnknownError, StoreUnavailableError
-from outlive.telemetry import MICROSECONDS, Counters, log
+from outlive.telemetry import Counters, log
 
 DRAIN_LOOK_SECONDS = 0.02
 BATCH_MIN = 16

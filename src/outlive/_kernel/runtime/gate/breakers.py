@@ -26,7 +26,8 @@ from outlive._kernel.model.breaker import (
     settled,
     withdraw_permit,
 )
-from outlive._kernel.runtime.clock import MICROSECONDS, Clock
+from outlive._kernel.model.instant import MICROSECONDS
+from outlive._kernel.runtime.clock import Clock
 from outlive._kernel.runtime.failures import is_retryable
 from outlive._kernel.runtime.gate.cells import STORE_RETRY_SECONDS, Cells, StepOf
 from outlive._kernel.runtime.gate.ticket import End, Ticket

@@ -19,9 +19,10 @@ from typing import Any, NamedTuple, Protocol
 from outlive._kernel.journal.event import StepDelayed
 from outlive._kernel.model.breaker import Breaker
 from outlive._kernel.model.guard import Guard
+from outlive._kernel.model.instant import MICROSECONDS
 from outlive._kernel.model.limit import LimitState, RateLimit, Room, Turn, ask_limit, give_back, try_limit
 from outlive._kernel.replay.command import RunStep
-from outlive._kernel.runtime.clock import MICROSECONDS, Clock
+from outlive._kernel.runtime.clock import Clock
 from outlive._kernel.runtime.gate.breakers import Breakers
 from outlive._kernel.runtime.gate.cells import Cells
 from outlive._kernel.runtime.gate.ticket import Ticket

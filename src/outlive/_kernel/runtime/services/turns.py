@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeVar
 
 import msgspec
 
-from outlive._kernel.runtime.clock import MICROSECONDS
+from outlive._kernel.model.instant import MICROSECONDS
 
 
 class Turns(Protocol):

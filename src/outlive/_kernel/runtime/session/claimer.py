@@ -21,10 +21,10 @@ from outlive._kernel.journal.claiming import has_other_nonce, root_after
 from outlive._kernel.journal.codec import Row, open_row, salt_of, seal
 from outlive._kernel.journal.event import RunClaimed
 from outlive._kernel.model import Run, RunFilter
+from outlive._kernel.model.instant import MICROSECONDS
 from outlive._kernel.model.pause import PAUSES_CELL, pauses_in
 from outlive._kernel.model.stalls import STALLS_CELL, stalls_in
 from outlive._kernel.model.under_way import cell_of, last_words, report_in
-from outlive._kernel.runtime.clock import MICROSECONDS
 from outlive._kernel.runtime.environment import Environment
 from outlive._kernel.runtime.session.pace import OrphanPace
 from outlive._kernel.runtime.session.requests import ClaimRequests

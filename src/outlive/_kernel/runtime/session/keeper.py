@@ -13,7 +13,8 @@ import asyncio
 from collections.abc import Callable, Generator
 from contextlib import suppress
 
-from outlive._kernel.runtime.clock import MICROSECONDS, Clock
+from outlive._kernel.model.instant import MICROSECONDS
+from outlive._kernel.runtime.clock import Clock
 from outlive._kernel.runtime.lease_deadline import LeaseDeadline
 from outlive._kernel.store.contract import Beat
 from outlive.errors import StoreUnavailableError

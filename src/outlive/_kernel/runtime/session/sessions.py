@@ -20,12 +20,12 @@ from outlive._kernel.define.intervention import OF_RUN
 from outlive._kernel.journal.event import RunCreated
 from outlive._kernel.lease.contract import Leases
 from outlive._kernel.lease.process import this_process
+from outlive._kernel.model.instant import MICROSECONDS
 from outlive._kernel.model.lacking import lacks_mark
 from outlive._kernel.model.pause import PAUSES_CELL, Pauses, pauses_in
 from outlive._kernel.model.payload import Blob
 from outlive._kernel.model.under_way import Report, cell_of
 from outlive._kernel.model.worker import WorkerOptions, session_id
-from outlive._kernel.runtime.clock import MICROSECONDS
 from outlive._kernel.runtime.commit.committer import Answer, Committer
 from outlive._kernel.runtime.environment import Environment
 from outlive._kernel.runtime.gate.gate import Gate

@@ -26,9 +26,9 @@ from outlive._kernel.client.birth import birth
 from outlive._kernel.client.waiters import Waiters
 from outlive._kernel.journal.event import AnyEvent, RunCreated, StepFailed, StepSucceeded
 from outlive._kernel.model import Run, RunStatus
+from outlive._kernel.model.instant import MICROSECONDS
 from outlive._kernel.model.payload import Blob
 from outlive._kernel.replay.command import CancelStep, RunStep
-from outlive._kernel.runtime.clock import MICROSECONDS
 from outlive._kernel.runtime.commit.committer import Answer, Committer, Within
 from outlive._kernel.runtime.environment import Environment
 from outlive._kernel.runtime.gate.gate import Gate

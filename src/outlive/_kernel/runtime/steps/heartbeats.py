@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 
-from outlive._kernel.runtime.clock import MICROSECONDS, Clock
+from outlive._kernel.model.instant import MICROSECONDS
+from outlive._kernel.runtime.clock import Clock
 from outlive._kernel.runtime.tree.attempt import Attempt
 
 

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 from outlive._interrupts import came_by_signal
 from outlive._kernel.journal.failure import OWN_ERRORS, exception_of
 from outlive._kernel.model import Retry
+from outlive._kernel.model.instant import MICROSECONDS
 from outlive._kernel.model.policy import delay_seconds, is_last, named_seconds
 from outlive._kernel.replay.command import RunStep
-from outlive._kernel.runtime.clock import MICROSECONDS
 from outlive._kernel.runtime.failures import StepRaised, is_retryable
 from outlive.errors import InvalidArgumentError, ResourceError, StepFailedError
 from outlive.telemetry import log

@@ -6,7 +6,8 @@ import heapq
 from collections.abc import Callable
 from itertools import count
 
-from outlive._kernel.runtime.clock import MICROSECONDS, Alarm, Clock
+from outlive._kernel.model.instant import MICROSECONDS
+from outlive._kernel.runtime.clock import Alarm, Clock
 from outlive._kernel.runtime.tree.live import LiveTree
 
 LOOK_AGAIN_SECONDS = 30.0

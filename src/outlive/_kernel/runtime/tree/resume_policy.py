@@ -14,8 +14,8 @@ from outlive._kernel.client.why import instant
 from outlive._kernel.journal.codec import Row, open_row, salt_of
 from outlive._kernel.journal.event import RunClaimed
 from outlive._kernel.model import Run
+from outlive._kernel.model.instant import MICROSECONDS
 from outlive._kernel.model.stalls import Stall, stalls_of
-from outlive._kernel.runtime.clock import MICROSECONDS
 from outlive._kernel.runtime.environment import Environment
 from outlive._kernel.runtime.tree.holding import cancels_root, pause_in
 from outlive._kernel.store.contract import Claim, Inbound, MessageKind

@@ -17,6 +17,7 @@ from msgspec.structs import asdict, replace
 
 from outlive._kernel.journal.codec import Row
 from outlive._kernel.model import Run, RunFilter, RunStatus
+from outlive._kernel.model.instant import MICROSECONDS
 from outlive._kernel.store.audit import Action
 from outlive._kernel.store.change import has_final_end, judge
 from outlive._kernel.store.contract import (
@@ -375,7 +376,7 @@ class MemoryStore(MemoryDeletion, MemoryAudit, MemoryCheckpoints):
     def _is_lost(self, worker_id: str, stale_seconds: float) -> bool:
         """Whether its lease ended so long ago that others may have what it owns."""
         worker = self._state.workers[worker_id]
-        is_stale = not stale_seconds or worker.expires_at + round(stale_seconds * 1_000_000) <= self.now()
+        is_stale = not stale_seconds or worker.expires_at + round(stale_seconds * MICROSECONDS) <= self.now()
         return is_stale and not self._is_live(worker_id)
 
     async def register_worker(self, worker: WorkerInfo, *, lease_seconds: float) -> None:
@@ -403,7 +404,7 @@ class MemoryStore(MemoryDeletion, MemoryAudit, MemoryCheckpoints):
             return None
         if worker is None or worker.expires_at < renewed:
             raise StoreWentBackError("memory:", forgotten(worker_id, None if worker is None else worker.expires_at))
-        expires_at = self.now() + round(lease_seconds * 1_000_000)
+        expires_at = self.now() + round(lease_seconds * MICROSECONDS)
         self._state.workers[worker_id] = replace(worker, expires_at=expires_at)
         return expires_at
 

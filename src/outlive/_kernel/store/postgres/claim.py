@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import asyncpg
 
+from outlive._kernel.model.instant import MICROSECONDS
 from outlive._kernel.store.contract import Claim, Claims, WorkerInfo
 from outlive._kernel.store.postgres.commit import Writing, start_requested
 from outlive._kernel.store.postgres.connection import HURRIED, Session
@@ -21,7 +22,7 @@ from outlive._kernel.store.tables.journal_rows import Conflict
 from outlive._kernel.store.tables.queueing import sources
 from outlive._kernel.store.tables.rows import to_json
 
-SESSION_KEPT_MICROSECONDS = 24 * 3600 * 1_000_000
+SESSION_KEPT_MICROSECONDS = 24 * 3600 * MICROSECONDS
 """For how long an expired session is remembered: its worker may only be asleep, and come back."""
 CLAIM_TRIES_MAX = 3
 SPARE = 100
@@ -126,7 +127,7 @@ def _next_wake_at(
 
 def microseconds(seconds: float) -> int:
     """A span of time as the store counts it."""
-    return round(seconds * 1_000_000)
+    return round(seconds * MICROSECONDS)
 
 
 async def register_worker(session: Session, worker: WorkerInfo, lease_seconds: float, writing: Writing) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import asyncpg
 
+from outlive._kernel.model.instant import MICROSECONDS
 from outlive._kernel.store.diagnosis import Finding, problem, size, warning, well
 from outlive._kernel.store.postgres.address import parse_address
 from outlive._kernel.store.postgres.connection import Session, connect
@@ -16,7 +17,6 @@ from outlive._kernel.store.postgres.migrate import VERSION_MIN, has_functions, l
 from outlive._kernel.store.postgres.query import migrations
 from outlive.errors import StoreUnavailableError
 
-MICROSECONDS = 1_000_000
 CLOCK_SECONDS_MAX = 1.0
 """The clock of the server counts; a difference shows in logs, and in what steps stamp themselves."""
 CONNECTIONS_SHARE_MAX = 0.8

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from functools import partial
 from itertools import chain
 
+from outlive._kernel.model.instant import MICROSECONDS
 from outlive._kernel.store.contract import Claims, WorkerInfo
 from outlive._kernel.store.sqlite.connection import Session
 from outlive._kernel.store.sqlite.lock import WorkerLocks
@@ -30,7 +31,7 @@ from outlive._kernel.store.tables.rows import to_json
 
 DEFINITIONS_FEW = 32
 """So many definitions are looked for one by one."""
-SESSION_KEPT_MICROSECONDS = 24 * 3600 * 1_000_000
+SESSION_KEPT_MICROSECONDS = 24 * 3600 * MICROSECONDS
 """For how long an expired session is remembered: its worker may only be asleep, and come back."""
 
 
@@ -155,4 +156,4 @@ def _find_due(session: Session, owners: list[str], names: str, now: int, limit: 
 
 def expiry(now: int, lease_seconds: float) -> int:
     """When a lease that is taken now runs out."""
-    return now + round(lease_seconds * 1_000_000)
+    return now + round(lease_seconds * MICROSECONDS)

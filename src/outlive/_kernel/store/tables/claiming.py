@@ -12,6 +12,7 @@ from typing import NamedTuple
 from outlive._kernel.journal.claiming import claim_of
 from outlive._kernel.journal.codec import Row, salt_of, seal
 from outlive._kernel.model import Run
+from outlive._kernel.model.instant import MICROSECONDS
 from outlive._kernel.model.queue import QueueRecord, queue_in
 from outlive._kernel.store.contract import Change, Claim, Claims, Declared
 
@@ -46,7 +47,7 @@ class ClaimRequest(NamedTuple):
     @property
     def stale_microseconds(self) -> int:
         """For how long an orphan is left alone."""
-        return round(self.stale_seconds * 1_000_000)
+        return round(self.stale_seconds * MICROSECONDS)
 
 
 def joined(first: Claims, second: Claims) -> Claims:
