@@ -10,9 +10,8 @@ from typing import Any
 import pydantic
 
 import outlive
-from outlive._kernel.client.handle import RunHandle
-from outlive._kernel.values.approval import ApprovalRequest
 from outlive.errors import ApprovalExpiredError
+from outlive.types import ApprovalRequest, RunHandle
 from tests.engine.support import hold, until
 
 

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive._kernel.journal.event import ApprovalDecided, ApprovalRequested
 from outlive.errors import ConfigurationError, EngineClosedError, RunNotFoundError
 from outlive.errors.program import NotInRunError
 from outlive.errors.run import ApprovalClosedError, ApprovalFormError, ApprovalNotFoundError
+from outlive.events import ApprovalDecided, ApprovalRequested
 from tests.approvals.asking import (
     Model,
     Refund,

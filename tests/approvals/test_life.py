@@ -8,10 +8,9 @@ import pydantic
 import pytest
 
 import outlive
-from outlive._kernel.client.handle import RunHandle
-from outlive._kernel.journal.event import ApprovalClosed, ApprovalDecided, ApprovalRequested
 from outlive.errors.run import ApprovalClosedError, ApprovalNotFoundError
-from outlive.types import Approval
+from outlive.events import ApprovalClosed, ApprovalDecided, ApprovalRequested
+from outlive.types import Approval, RunHandle
 from tests.approvals.asking import (
     Refund,
     asking,

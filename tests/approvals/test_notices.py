@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive._kernel.journal.event import ApprovalEscalated, StepFailed
+from outlive.events import ApprovalEscalated, StepFailed
 from outlive.types import ApprovalNotice
 from tests.engine.inside import crash
 from tests.engine.support import DAY, Place, events_of, in_time, stage, until, until_calls, waits

@@ -10,8 +10,8 @@ from collections import Counter
 from pathlib import Path
 
 import outlive
-from outlive._kernel.journal.event import ApprovalDecided, ApprovalRequested
 from outlive.errors import RunNotFoundError, StoreError
+from outlive.events import ApprovalDecided, ApprovalRequested
 from outlive.testing.fsck import check_store
 from tests.engine.support import PATIENCE_SECONDS, Place, events_of, until
 

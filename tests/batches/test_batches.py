@@ -18,7 +18,6 @@ import outlive
 from outlive._features.batches.batch import CHUNK_ITEMS_MAX
 from outlive._features.batches.starting import CHUNK_BYTES_MAX
 from outlive._kernel.define.registry import Registry
-from outlive._kernel.journal.event import DetachedCancelled, DetachedStarted
 from outlive._kernel.store.contract import PAGE_SIZE_MAX
 from outlive.errors import (
     ConfigurationError,
@@ -31,6 +30,7 @@ from outlive.errors import (
     UnserialisableError,
 )
 from outlive.errors.run import InvalidRunIdError, RunNotRetriableError
+from outlive.events import DetachedCancelled, DetachedStarted
 from outlive.limits import Limits, Tolerance
 from tests.engine.dying import die_at_each_commit
 from tests.engine.support import Place, events_of, in_time, note, registry_of, stage, until

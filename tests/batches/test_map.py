@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 import outlive
-from outlive._kernel.journal.event import RunCreated, StepSucceeded
 from outlive.errors import ConfigurationError, RunFailedError, ToleranceExceededError
+from outlive.events import RunCreated, StepSucceeded
 from outlive.limits import Tolerance
 from tests.engine.inside import crash
 from tests.engine.support import Place, events_of, in_time, stage, until

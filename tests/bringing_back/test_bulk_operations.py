@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive._kernel.journal.event import RunRetried
 from outlive.errors import InvalidArgumentError, RunNotFoundError
+from outlive.events import RunRetried
 from tests.engine.inside import crash
 from tests.engine.support import Place, events_of, in_time, reaches, registry_of, waits
 

@@ -12,10 +12,10 @@ import pytest
 
 import outlive
 from outlive._kernel.client import retrying
-from outlive._kernel.journal.event import AskReceived, RunClaimed, RunForked, StepSucceeded
 from outlive.codecs import Encryption
 from outlive.errors import RunExistsError, RunFailedError, UnserialisableError, WrongArgumentsError
 from outlive.errors.run import AskNotFoundError, RunNotForkableError
+from outlive.events import AskReceived, RunClaimed, RunForked, StepSucceeded
 from outlive.testing import TestEngine, crash_everywhere, replay
 from outlive.testing.crash.everywhere import POINTS_MAX
 from outlive.testing.fsck import check_store

@@ -8,11 +8,12 @@ from typing import Any, cast
 import pytest
 
 import outlive
-from outlive._kernel.client.recovery import Incomplete, find_incomplete
+from outlive._kernel.client.recovery import find_incomplete
 from outlive._kernel.model import Run
 from outlive._kernel.store.contract import Store
 from outlive.errors import ConfigurationError
 from outlive.limits import Limits
+from outlive.types import Incomplete
 from outlive_conformance.suite.builders import begin, hire
 from tests.engine.inside import claimer_of, crash
 from tests.engine.support import DAY, Place, hold, note, parks, registry_of, stage, waits

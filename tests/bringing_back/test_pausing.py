@@ -14,10 +14,10 @@ import pytest
 
 import outlive
 from outlive._kernel.client.pausing import Pauser
-from outlive._kernel.journal.event import RunParked, RunReleased
 from outlive.codecs import Encryption
 from outlive.errors import InvalidArgumentError, ResultTimeoutError, RunCancelledError, RunFinishedError, RunParkedError
 from outlive.errors.run import RunNotParkedError
+from outlive.events import RunParked, RunReleased
 from outlive.limits import Limits
 from outlive.testing import TestEngine, crash_everywhere
 from outlive.testing.crash.everywhere import POINTS_MAX

@@ -14,9 +14,9 @@ import msgspec
 import pytest
 
 import outlive
-from outlive._kernel.journal.event import RunRetried, StepSucceeded
 from outlive.errors import RunCancelledError, RunFailedError, RunFinishedError, RunNotFoundError, RunTimedOutError
 from outlive.errors.run import RunNotRetriableError
+from outlive.events import RunRetried, StepSucceeded
 from outlive.testing import TestEngine, crash_everywhere, replay
 from outlive.testing.crash.everywhere import POINTS_MAX
 from outlive.testing.fsck import check_store

@@ -14,13 +14,13 @@ from outlive._kernel.client import interventions
 from outlive._kernel.client.definitions import Describer
 from outlive._kernel.define.intervention import Intervention, intervention_spec
 from outlive._kernel.define.registry import Registry
-from outlive._kernel.define.workflow import Workflow
-from outlive._kernel.journal.event import RunRetried
 from outlive._kernel.store.contract import WorkerInfo
 from outlive.errors import InvalidArgumentError, RunExistsError, RunFailedError, UnserialisableError
 from outlive.errors.run import RunNotForkableError, RunNotRetriableError
+from outlive.events import RunRetried
 from outlive.testing import TestEngine, crash_everywhere
 from outlive.testing.crash.everywhere import POINTS_MAX
+from outlive.types import Workflow
 from tests.engine.inside import journal_of, store_of
 from tests.engine.support import Place, registry_of, stage, until
 

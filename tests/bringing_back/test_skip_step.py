@@ -11,10 +11,10 @@ import pytest
 
 import outlive
 import outlive.flow
-from outlive._kernel.journal.event import StepFailed, StepSucceeded
 from outlive._kernel.runtime.tree.live import LiveTree
 from outlive.errors import RunNotFoundError, StepSkippedError, UnserialisableError
 from outlive.errors.run import RunNotParkedError
+from outlive.events import StepFailed, StepSucceeded
 from outlive.limits import Limits
 from tests.engine.inside import claimer_of, crash, journal_of
 from tests.engine.support import Place, events_of, hold, in_time, note, parks, stage, until

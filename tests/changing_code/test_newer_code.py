@@ -10,8 +10,8 @@ import pytest
 import outlive
 from outlive._kernel.define.registry import Registry
 from outlive._kernel.journal.arguments import Signature
-from outlive._kernel.journal.event import RunClaimed, RunReleased
 from outlive._kernel.replay.command import WorkflowSpec
+from outlive.events import RunClaimed, RunReleased
 from tests.engine.faults import FaultyStore, faulty
 from tests.engine.inside import crash, row_of
 from tests.engine.support import Place, events_of, hold, in_time, note, reaches, stage, until, waits

@@ -9,11 +9,11 @@ import pytest
 import outlive
 from outlive._kernel.define.registry import Registry
 from outlive._kernel.journal.arguments import Signature
-from outlive._kernel.journal.event import PatchTaken, RunCreated
 from outlive._kernel.replay.command import WorkflowSpec
 from outlive.errors import ResultTimeoutError
 from outlive.errors.program import DuplicateDefinitionError
 from outlive.errors.run import SignalTypeError
+from outlive.events import PatchTaken, RunCreated
 from tests.engine.inside import crash
 from tests.engine.support import Place, events_of, hold, in_time, note, registry_of, stage, until, waits
 

@@ -10,11 +10,11 @@ import pytest
 
 from outlive._features.checkpoints import store as front
 from outlive._kernel.journal.packing import Packer
-from outlive._kernel.model import Limits
 from outlive._kernel.runtime.clock import SystemClock
 from outlive.checkpoints import Checkpoint, CheckpointStore
 from outlive.errors import CommitUnknownError, StoreUnavailableError
 from outlive.errors.store import DuplicateCheckpointError
+from outlive.limits import Limits
 from tests.engine.faults import FaultyStore, unavailable, unknown
 from tests.engine.support import Place, in_time
 

@@ -7,11 +7,11 @@ from random import Random
 import pytest
 
 from outlive._kernel.journal.packing import Packer
-from outlive._kernel.model import Limits
 from outlive._kernel.runtime.clock import SystemClock
 from outlive._kernel.store.contract import Store
 from outlive.checkpoints import Checkpoint, CheckpointKind, CheckpointStore
 from outlive.errors.store import DuplicateCheckpointError
+from outlive.limits import Limits
 from tests.engine.support import Place
 
 OPERATIONS = 300

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 from click.testing import CliRunner
 
-from outlive._kernel.model.why import Why
 from outlive.cli import main
 from outlive.cli.advice import COMMANDS, as_command, as_typed
 from outlive.errors import OutliveError, RunNotFoundError, RunParkedError
 from outlive.errors.advice import Advice
 from outlive.errors.run import ApprovalNotFoundError, AskTimeoutError, QueueNotFoundError, RunNotRetriableError
 from outlive.http.advice import REQUESTS
+from outlive.types import Why
 from tests.http.problems import EVERY, example_of
 
 

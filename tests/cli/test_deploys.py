@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive._kernel.journal.event import RunParked
+from outlive.events import RunParked
 from tests.cli.conftest import Command, Ledger
 from tests.engine.inside import journal_of
 

@@ -13,7 +13,6 @@ import pytest
 from click.testing import CliRunner, Result
 
 import outlive
-from outlive._kernel.journal.event import RunClaimed, RunFailed, StepFailed
 from outlive._kernel.model import Failure, Wait, WaitKind
 from outlive._kernel.runtime.clock import SystemClock
 from outlive._kernel.store.contract import Store
@@ -21,6 +20,7 @@ from outlive.cli import main
 from outlive.cli.paint import span
 from outlive.engine import Engine
 from outlive.engine.url import store_for
+from outlive.events import RunClaimed, RunFailed, StepFailed
 from outlive_conformance.suite.builders import Writer, begin, hire
 
 Ask = Callable[..., Result]

@@ -9,9 +9,10 @@ import msgspec
 from outlive._kernel.client.timeline import Line, LineKind, LineState, Timeline
 from outlive._kernel.journal import event as journal
 from outlive._kernel.model import Failure, Payload, RunStatus, Wait, WaitKind
-from outlive._kernel.values.event import Event, event_of
+from outlive._kernel.values.event import event_of
 from outlive._kernel.values.failure import failure_of
 from outlive.cli.drawing import drawn
+from outlive.types import Event
 
 SECOND = 1_000_000
 T0 = 1_700_000_000 * SECOND

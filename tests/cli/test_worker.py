@@ -11,8 +11,8 @@ import apsw
 import pytest
 
 import outlive
-from outlive._kernel.journal.event import RunReleased, StepSucceeded
 from outlive.engine.url import shown
+from outlive.events import RunReleased, StepSucceeded
 from tests.cli import shop
 from tests.cli.conftest import Command, Ledger
 from tests.engine.inside import journal_of, store_of

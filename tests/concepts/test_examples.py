@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 import outlive
-from outlive._kernel.journal.event import RunClaimed, StepSucceeded, TimerFired
 from outlive.errors import RunNotFoundError, StoreError
+from outlive.events import RunClaimed, StepSucceeded, TimerFired
 from tests.engine.inside import journal_of, row_of, store_of
 from tests.engine.support import events_of, until
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import pytest
 
 import outlive
-from outlive._kernel.client.handle import RunHandle
-from outlive._kernel.journal.event import SignalReceived, StepSucceeded
+from outlive.events import SignalReceived, StepSucceeded
+from outlive.types import RunHandle
 from tests.engine.support import Place, events_of, in_time, note, reaches, stage, until_calls, waits
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive._kernel.journal.event import StepFailed, StepSucceeded
 from outlive.errors import RunExistsError
+from outlive.events import StepFailed, StepSucceeded
 from tests.engine.faults import FaultyStore, faulty, unavailable
 from tests.engine.inside import journal_of
 from tests.engine.support import Place, hold, in_time, note, parks, stage, waits

@@ -13,7 +13,6 @@ from click.testing import CliRunner
 
 import outlive
 from outlive._features.flows.outside import settings as flow_settings
-from outlive._kernel.model import Limits, Recovery
 from outlive.cli import main
 from outlive.cli.serve import CONNECTION_LIMITS, REQUEST_LIMITS
 from outlive.config.setting import BY_NAME, SETTINGS
@@ -21,7 +20,8 @@ from outlive.errors import InvalidSettingsError
 from outlive.errors.outside import SettingsError
 from outlive.http import ApiLimits
 from outlive.http.server import new_server
-from outlive.types import WorkerOptions
+from outlive.limits import Limits
+from outlive.types import Recovery, WorkerOptions
 from tests.engine.inside import worker_settings_of
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "configuration.md"

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from outlive._kernel.model import Recovery, Retry
-from outlive._kernel.model.retention import Keep
+from outlive import Retry
 from outlive.config.reading import read_settings
 from outlive.config.settings import Given, Settings
 from outlive.errors import ConfigurationError, InvalidSettingsError
 from outlive.errors.program import SettingProblem
-from outlive.types import WorkerOptions
+from outlive.retention import Keep
+from outlive.types import Recovery, WorkerOptions
 
 Write = Callable[..., Path]
 

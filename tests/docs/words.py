@@ -11,15 +11,13 @@ from collections.abc import Iterator, Mapping
 
 import click
 
-from outlive._features.batches.batch import Batch
-from outlive._features.bulk.verbs import BulkOperation
 from outlive._kernel.client.contract import LinkVerbs
-from outlive._kernel.client.handle import RunHandle
 from outlive.cli import main
 from outlive.engine import Engine
 from outlive.engine.any_engine import AnyEngine
 from outlive.http import operations  # noqa: F401  (importing it declares them)
 from outlive.http.operation import OPERATIONS
+from outlive.types import Batch, BulkOperation, RunHandle
 from tests.docs import public
 
 PATH = "reference/words.md"

@@ -16,9 +16,10 @@ import pydantic
 import pytest
 
 import outlive
-from outlive._kernel.journal.event import StepSucceeded
-from outlive._kernel.model.trigger import HOPS_MAX, EventTrigger, Sent, TriggerSet
+from outlive._kernel.model.trigger import HOPS_MAX, EventTrigger, TriggerSet
 from outlive.errors import ArgumentTypeError, InvalidArgumentError
+from outlive.events import StepSucceeded
+from outlive.types import Sent
 from tests.engine.dying import deaths
 from tests.engine.support import Place, events_of, in_time, note, registry_of, stage, until
 

@@ -10,11 +10,11 @@ import pytest
 
 import outlive
 from outlive._features.fsck.checker import check_store
-from outlive._kernel.client.finding import Order, Page
-from outlive._kernel.journal.event import RunTagged
-from outlive._kernel.values.count import Count
+from outlive._kernel.client.finding import Order
+from outlive.events import RunTagged
 from outlive.testing import TestEngine, crash_everywhere
 from outlive.testing.crash.everywhere import POINTS_MAX
+from outlive.types import Count, Page
 from tests.engine.inside import journal_of, store_of
 from tests.engine.support import until, waits
 

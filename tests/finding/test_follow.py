@@ -11,10 +11,10 @@ from msgspec import Raw
 import outlive
 from outlive._kernel.client.following import JournalEntry
 from outlive._kernel.client.shown import EVENTS_AT_ONCE, portions_of
-from outlive._kernel.journal.event import SignalReceived
 from outlive._kernel.model import Payload, Run
 from outlive._kernel.store.contract import Store
 from outlive.errors import RunNotFoundError, RunParkedError
+from outlive.events import SignalReceived
 from outlive.testing import TestEngine
 from tests.engine.inside import wrap_inner
 

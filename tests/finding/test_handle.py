@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive._kernel.client.handle import RunHandle
-from outlive._kernel.journal.event import RunCreated, RunSucceeded, StepSucceeded
 from outlive.errors import ResultTimeoutError, RunNotFoundError
 from outlive.errors.run import RunNotParkedError
+from outlive.events import RunCreated, RunSucceeded, StepSucceeded
+from outlive.types import RunHandle
 from tests.engine.inside import journal_of
 from tests.engine.support import DAY, Place, hold, in_time, note, reaches, stage, waits
 

@@ -16,10 +16,9 @@ from typing import Any
 
 import outlive
 from outlive._kernel.define.registry import Registry
-from outlive._kernel.define.workflow import Workflow
 from outlive._kernel.runtime.session import sessions
 from outlive.testing.child_process import log_to_stderr, say, until_asked_to_stop
-from outlive.types import WorkerOptions
+from outlive.types import WorkerOptions, Workflow
 
 CONTROL = "FLEET_CONTROL"
 """The port at which a test hears of steps."""

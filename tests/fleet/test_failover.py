@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 
-from outlive._kernel.journal.event import RunClaimed, RunReleased, RunSucceeded, StepSucceeded
+from outlive.events import RunClaimed, RunReleased, RunSucceeded, StepSucceeded
 from tests.engine.inside import journal_of
 from tests.engine.support import in_time
 from tests.fleet.world import World

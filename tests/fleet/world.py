@@ -17,9 +17,9 @@ import apsw
 import msgspec
 
 import outlive
-from outlive._kernel.journal.event import RunClaimed, StepSucceeded
 from outlive._kernel.store.contract import Beat
 from outlive.errors import StoreUnavailableError
+from outlive.events import RunClaimed, StepSucceeded
 from outlive.testing.child_process import STOP_SECONDS_MAX, ChildProcess
 from outlive.testing.fsck import check_store
 from tests.engine.support import PATIENCE_SECONDS, Place, events_of, in_time, until

@@ -2,9 +2,9 @@
 
 from outlive._features.flows.document.checking import check
 from outlive._features.flows.document.known_names import Known, known_here
-from outlive._features.flows.document.problems import FlowError, Problem
 from outlive._features.flows.document.reading import read
 from outlive._features.flows.document.validating import document_of
+from outlive.flow import FlowError, Problem
 
 KNOWN = Known(known_here().built_ins, frozenset({"shop.reserve", "shop.charge"}))
 

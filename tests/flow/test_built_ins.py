@@ -11,8 +11,8 @@ import pytest
 
 import outlive
 from outlive import flow
-from outlive._kernel.journal.event import RunCreated, StepSucceeded
 from outlive.errors import RunCancelledError, RunFailedError
+from outlive.events import RunCreated, StepSucceeded
 from outlive.testing import TestEngine
 from tests.engine.inside import journal_of
 from tests.flow import shop

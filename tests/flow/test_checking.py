@@ -14,9 +14,9 @@ from outlive._features.flows.document.checking import check, circles, parse_docu
 from outlive._features.flows.document.known_names import known_here
 from outlive._features.flows.document.model import hash_of
 from outlive._features.flows.document.positions import Positions
-from outlive._features.flows.document.problems import FlowError
 from outlive._features.flows.document.reading import Reading, read
 from outlive._features.flows.document.validating import document_of
+from outlive.flow import FlowError
 from tests.flow.corpus import KNOWN, found_in, problems_in
 
 EVERYTHING = """

@@ -6,7 +6,6 @@ import msgspec
 import pytest
 
 from outlive._features.flows.document.model import (
-    Document,
     canonical,
     canonical_json,
     from_canonical,
@@ -14,6 +13,7 @@ from outlive._features.flows.document.model import (
     seconds_of,
     version_of,
 )
+from outlive.flow import Document
 
 PLAIN: dict[str, Any] = {
     "name": "orders",

@@ -3,7 +3,8 @@
 import pytest
 
 from outlive._features.flows.document.known_names import Known, known_here
-from outlive._features.flows.document.model import Document, FlowStep
+from outlive._features.flows.document.model import FlowStep
+from outlive.flow import Document
 from tests.docs.page import DOCS, Block, blocks_of
 from tests.flow.corpus import problems_in
 

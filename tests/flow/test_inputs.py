@@ -6,8 +6,7 @@ import msgspec
 import pytest
 
 from outlive._features.flows.document.inputs import filled, given_input, given_vars, input_schema, schema_problems
-from outlive._features.flows.document.model import Document
-from outlive._features.flows.document.problems import FlowInputError
+from outlive.flow import Document, FlowInputError
 
 
 def flow(**fields: Any) -> Document:

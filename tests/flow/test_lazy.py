@@ -10,8 +10,8 @@ import pytest
 
 from outlive import flow
 from outlive._features.flows.run.driver import LAZY
-from outlive._kernel.journal.event import PatchTaken, StepSucceeded
 from outlive.errors import RunFailedError
+from outlive.events import PatchTaken, StepSucceeded
 from outlive.testing import TestEngine
 from tests.engine.inside import journal_of
 from tests.flow import shop

@@ -5,11 +5,9 @@ from typing import Any
 import pytest
 
 from outlive._features.flows.document.known_names import known_here
-from outlive._features.flows.document.problems import FlowError
 from outlive._features.flows.document.reading import read
 from outlive._features.flows.document.writing import as_yaml
-from outlive._features.flows.other_systems.import_document import import_document
-from outlive._features.flows.other_systems.imported import Imported
+from outlive.flow import FlowError, Imported, import_document
 from tests.flow.corpus import problems_in
 
 STEPFLOW = """

@@ -10,14 +10,14 @@ import msgspec
 
 import outlive
 from outlive import flow
-from outlive._features.flows.document.model import Document
 from outlive._features.flows.graph import Node, StepState, StepView, nodes_of
 from outlive._features.flows.library.progress import Progress, step_of
 from outlive._features.flows.picture import lines, mermaid, said, svg
 from outlive._features.flows.run.plan import Plan
-from outlive._kernel.client.handle import RunHandle
 from outlive._kernel.model import RunStatus
+from outlive.flow import Document
 from outlive.testing import TestEngine
+from outlive.types import RunHandle
 from tests.flow import shop
 
 TEXT = """

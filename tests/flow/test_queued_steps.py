@@ -9,8 +9,8 @@ import pytest
 
 import outlive
 from outlive import flow
-from outlive._kernel.journal.event import DetachedStarted
 from outlive.errors import RunFailedError, WrongArgumentsError
+from outlive.events import DetachedStarted
 from outlive.testing import TestEngine, crash_everywhere
 from tests.engine.inside import journal_of
 from tests.flow import shop

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
-from outlive._features.flows.document.problems import FlowError
 from outlive._features.flows.document.reading import BYTES_MAX, DEPTH_MAX, read
+from outlive.flow import FlowError
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ import pytest
 
 import outlive
 from outlive import flow
-from outlive._kernel.journal.event import RunCreated, StepSucceeded, TimerFired
 from outlive.errors import RunFailedError
+from outlive.events import RunCreated, StepSucceeded, TimerFired
 from outlive.testing import TestEngine
 from tests.engine.inside import journal_of
 from tests.flow import shop

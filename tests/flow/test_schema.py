@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from outlive._features.flows.document.schema import flow_schema
+from outlive.flow import schema as flow_schema
 
 FILE = Path(__file__).parents[2] / "docs" / "flow.schema.json"
 

@@ -8,18 +8,11 @@ from pathlib import Path
 import pytest
 
 from outlive._features.flows.outside import settings
-from outlive._features.flows.outside.secrets import (
-    BLOTTED,
-    Revealed,
-    check_data,
-    find_value,
-    granting,
-    reference_to,
-    reveal,
-)
+from outlive._features.flows.outside.secrets import BLOTTED, Revealed, check_data, find_value, granting, reference_to
 from outlive._features.flows.outside.settings import Settings
 from outlive.errors import StepFailedError
 from outlive.errors.outside import HttpStatusError, SecretError
+from outlive.flow import reveal
 
 TOKEN = reference_to("token")
 VALUE = 's3cr+t/with "odd" ånd långa'

@@ -13,10 +13,10 @@ from outlive import flow
 from outlive._features.flows.outside import settings
 from outlive._features.schedules.in_code import declared_in
 from outlive._kernel.define.registry import REGISTRY
-from outlive._kernel.model.trigger import Sent
 from outlive.flow import FlowError
 from outlive.http import Webhooks
 from outlive.testing import TestEngine
+from outlive.types import Sent
 
 ORDERS = """
 name: triggered.orders

@@ -10,7 +10,8 @@ from msgspec.structs import replace
 from outlive._features.fsck.checker import check_store
 from outlive._features.fsck.problem import Kind
 from outlive._kernel.journal.codec import nonce_in, open_journal, salt_of, seal
-from outlive._kernel.journal.event import Event, RunCreated, StepSucceeded
+from outlive._kernel.journal.event import Event
+from outlive.events import RunCreated, StepSucceeded
 from tests.fsck.conftest import Check
 from tests.fsck.world import SqliteWorld, World, open_at
 

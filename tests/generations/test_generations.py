@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive._kernel.journal.event import RunContinued, RunCreated, SignalReceived, StepSucceeded
 from outlive.errors import ConfigurationError, RunCancelledError, RunFailedError, RunFinishedError, RunTimedOutError
 from outlive.errors.program import NotInRunError
 from outlive.errors.run import RunContinuedError
+from outlive.events import RunContinued, RunCreated, SignalReceived, StepSucceeded
 from tests.engine.dying import die_at_each_commit
 from tests.engine.faults import FaultyStore, faulty
 from tests.engine.inside import journal_of

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive._kernel.journal.event import RunPublished
 from outlive.errors import PayloadTooLargeError, RunFailedError
 from outlive.errors.program import NotInRunError
+from outlive.events import RunPublished
 from outlive.limits import Limits
 from tests.engine.inside import crash, row_of
 from tests.engine.support import Place, events_of, hold, in_time, note, stage, until, waits

@@ -6,7 +6,11 @@ how they are put together.
 
 import ast
 import re
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
+
+from tests.docs.public import public_names
 
 ROOT = Path(__file__).parents[2]
 DOOR = "engine/inside.py"
@@ -41,6 +45,52 @@ def test_tests_use_no_private_names_of_others() -> None:
 
     advice = f"test what the room promises, give it a name without an underscore, or add a function to tests/{DOOR}"
     assert not found, f"{advice}:\n" + "\n".join(found)
+
+
+PLAIN = (int, str, float, tuple, frozenset, dict, type(None), ModuleType)
+"""Two names may hold the same one by chance."""
+LEAVING = ("events.Failure", "events.Wait", "events.WaitKind", "events.Payload")
+"""The next version has them no more."""
+
+
+def twins() -> dict[int, str]:
+    """The public name of each object that has one, by the id of the object."""
+    found: dict[int, str] = {}
+    for name, it in public_names():
+        if name not in LEAVING and not isinstance(it, PLAIN):
+            found.setdefault(id(it), name if name.startswith("outlive.") else f"outlive.{name}")
+    return found
+
+
+def imports_with_twin(text: str, public: dict[int, str]) -> list[str]:
+    """The imports from private modules in a file that could be from a public module."""
+    return [
+        f"{node.module}.{alias.name} is {public[id(it)]}"
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("outlive._")
+        for alias in node.names
+        if id(it := getattr(import_module(str(node.module)), alias.name, None)) in public
+    ]
+
+
+def test_a_name_with_a_public_twin_is_imported_from_there() -> None:
+    """A test reads as a program of a user does, and a module that moves changes no test."""
+    public = twins()
+    files = sorted((ROOT / "tests").rglob("*.py"))
+    found = [
+        f"{path.relative_to(ROOT)}: {twin}"
+        for path in files
+        for twin in imports_with_twin(path.read_text("utf-8"), public)
+    ]
+
+    assert not found, "import the public name:\n" + "\n".join(found)
+
+
+def test_a_twin_is_the_same_object() -> None:
+    """A private name that has no public one may be imported, and so may a public name."""
+    text = "from outlive._kernel.model import Retry, RunStatus\nfrom outlive.events import StepSucceeded"
+
+    assert imports_with_twin(text, twins()) == ["outlive._kernel.model.Retry is outlive.Retry"]
 
 
 def uses_of_uvicorn(path: Path) -> set[str]:

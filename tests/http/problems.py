@@ -6,7 +6,6 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from outlive._features.flows.document.problems import FlowError, FlowInputError, Problem
 from outlive._kernel.journal.failure import failure_of
 from outlive.errors import (
     ArgumentTypeError,
@@ -18,6 +17,7 @@ from outlive.errors import (
 from outlive.errors.known import ERRORS
 from outlive.errors.program import NotDurableError, SettingProblem, SplitFailedError
 from outlive.errors.run import AskFailedError
+from outlive.flow import FlowError, FlowInputError, Problem
 
 _PROBLEM = Problem(code="bad", message="it is bad", path=("steps", 0), line=3, suggestion="write it well")
 _MADE: dict[type[OutliveError], Callable[[], OutliveError]] = {

@@ -12,7 +12,6 @@ import pytest
 
 import outlive
 from outlive._kernel.journal.value import TAGGED, codec_for
-from outlive._kernel.model.why import Why
 from outlive.engine.any_engine import AnyEngine
 from outlive.errors import OutliveError
 from outlive.errors.advice import Advice
@@ -21,6 +20,7 @@ from outlive.http.app import Api
 from outlive.http.operation import EVENT_STREAM, OPERATIONS
 from outlive.http.problem import problem_of
 from outlive.testing import TestEngine
+from outlive.types import Why
 from tests.http.caller import Caller
 from tests.http.problems import EVERY, example_of
 

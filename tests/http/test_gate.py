@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from outlive._features.security.key import LADDER, SCOPES, Scope
-from outlive._kernel.model.limit import TokenBucket
 from outlive.dashboard.files import pages
 from outlive.engine import any_engine
 from outlive.errors import ConfigurationError, StoreUnavailableError
@@ -23,6 +22,7 @@ from outlive.http.operation import OPERATIONS, Call, Operation, operation
 from outlive.http.principal import WITHIN_WORKFLOWS, is_loopback
 from outlive.http.problem import STATUSES, problem_of, status_of
 from outlive.http.server import check_address
+from outlive.limits import TokenBucket
 from outlive.testing import TestEngine
 from tests.http import shop
 from tests.http.caller import Caller, served

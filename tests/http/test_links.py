@@ -11,10 +11,10 @@ import pytest
 
 import outlive
 from outlive._features.approvals.deciding import Decider
-from outlive._kernel.values.approval import NewLink
 from outlive.errors.run import ApprovalNotFoundError
 from outlive.http import Api
 from outlive.testing import TestEngine
+from outlive.types import NewLink
 from tests.engine.inside import store_of
 from tests.http import shop
 from tests.http.caller import Caller

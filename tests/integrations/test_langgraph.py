@@ -15,8 +15,8 @@ from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.types import Command, Send, interrupt
 
 import outlive
-from outlive._kernel.journal.event import StepSucceeded
 from outlive.errors import ConfigurationError
+from outlive.events import StepSucceeded
 from outlive.integrations.agents import People
 from outlive.integrations.langgraph import Saver, durable, run
 from outlive.testing import TestEngine, crash_everywhere

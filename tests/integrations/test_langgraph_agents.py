@@ -17,8 +17,8 @@ from langgraph.prebuilt import create_react_agent
 from langgraph.types import interrupt
 
 import outlive
-from outlive._kernel.journal.event import StepSucceeded
 from outlive.errors import ConfigurationError
+from outlive.events import StepSucceeded
 from outlive.integrations.agents import People
 from outlive.integrations.langgraph import durable, run
 from outlive.testing import TestEngine, crash_everywhere

@@ -12,7 +12,7 @@ from agents.testing import assistant_message, function_call
 from openai import OpenAIError
 
 import outlive
-from outlive._kernel.journal.event import StepSucceeded
+from outlive.events import StepSucceeded
 from outlive.integrations.agents import People
 from outlive.integrations.openai_agents import Conversation, durable, run
 from outlive.testing import TestEngine, crash_everywhere

@@ -14,7 +14,7 @@ from mcp.types import CallToolResult, TextContent, Tool
 from pydantic import BaseModel
 
 import outlive
-from outlive._kernel.journal.event import StepSucceeded
+from outlive.events import StepSucceeded
 from outlive.integrations.agents import People
 from outlive.integrations.openai_agents import durable, run
 from outlive.testing import TestEngine, crash_everywhere

@@ -28,8 +28,8 @@ from pydantic_ai.models.function import AgentInfo, DeltaToolCall, DeltaToolCalls
 from pydantic_ai.toolsets import FunctionToolset
 
 import outlive
-from outlive._kernel.journal.event import StepSucceeded
 from outlive._kernel.journal.value import codec_for
+from outlive.events import StepSucceeded
 from outlive.integrations.pydantic_ai import Durability, asks_people
 from outlive.testing import TestEngine, crash_everywhere
 from tests.engine.support import events_of, until

@@ -13,7 +13,7 @@ from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCall
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 import outlive
-from outlive._kernel.journal.event import StepSucceeded
+from outlive.events import StepSucceeded
 from outlive.integrations.pydantic_ai import Durability, asks_people
 from outlive.testing import TestEngine, crash_everywhere
 from tests.engine.support import events_of

@@ -8,7 +8,9 @@ from typing import Any, get_args
 import msgspec
 from hypothesis import strategies as st
 
-from outlive._kernel.journal.event import (
+from outlive._kernel.model import Failure, Payload, RunStatus, Wait, WaitKind
+from outlive._kernel.model.under_way import Interrupted
+from outlive.events import (
     AnyEvent,
     ApprovalClosed,
     ApprovalDecided,
@@ -50,8 +52,6 @@ from outlive._kernel.journal.event import (
     StepSucceeded,
     TimerFired,
 )
-from outlive._kernel.model import Failure, Payload, RunStatus, Wait, WaitKind
-from outlive._kernel.model.under_way import Interrupted
 from tests.journal.values import TEXT
 
 KINDS: tuple[type[Any], ...] = get_args(AnyEvent)

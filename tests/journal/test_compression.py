@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 
 from outlive._kernel.journal import compression
 from outlive._kernel.journal.packing import Packer
-from outlive._kernel.model import Limits, Payload
+from outlive._kernel.model import Payload
 from outlive.codecs import Compression
 from outlive.errors import ConfigurationError, UnreadableError
+from outlive.limits import Limits
 from tests.journal.test_packing import again, json_of, random_json
 from tests.journal.values import QUICK
 

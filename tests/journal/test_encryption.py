@@ -12,9 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from outlive._kernel.journal.packing import Packer, mail_mark, tree_mark
-from outlive._kernel.model import Limits, Payload
+from outlive._kernel.model import Payload
 from outlive.codecs import Compression, Encryption
 from outlive.errors import ConfigurationError, UnreadableError, UnserialisableError
+from outlive.limits import Limits
 from tests.journal.test_packing import json_of
 from tests.journal.values import QUICK
 

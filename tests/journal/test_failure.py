@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 
 import outlive
 from outlive._kernel.journal.codec import open_row, salt_of, seal
-from outlive._kernel.journal.event import RunFailed
 from outlive._kernel.journal.failure import OWN_ERRORS, exception_of, failure_of
 from outlive._kernel.model import Failure
 from outlive._kernel.model.failure import RENAMED
 from outlive.errors import StepFailedError, StepTimeoutError, UnserialisableError
+from outlive.events import RunFailed
 from tests.journal.values import PLAIN, QUICK, is_same
 
 SALT = salt_of(1)

@@ -11,7 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from outlive._kernel.journal.event import (
+from outlive._kernel.journal.fold import Fold
+from outlive._kernel.model import Run, RunStatus, Wait, WaitKind
+from outlive.events import (
     AnyEvent,
     ApprovalClosed,
     ApprovalDecided,
@@ -53,8 +55,6 @@ from outlive._kernel.journal.event import (
     StepSucceeded,
     TimerFired,
 )
-from outlive._kernel.journal.fold import Fold
-from outlive._kernel.model import Run, RunStatus, Wait, WaitKind
 from tests.journal.events import FAILURE, KINDS, NONCE, events_of, json_payload
 from tests.journal.values import QUICK
 

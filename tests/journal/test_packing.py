@@ -11,10 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from outlive._kernel.journal.packing import Packer, PayloadCodec
+from outlive._kernel.journal.packing import Packer
 from outlive._kernel.journal.value import Stored
-from outlive._kernel.model import Limits, Payload
+from outlive._kernel.model import Payload
+from outlive.codecs import PayloadCodec
 from outlive.errors import ConfigurationError, PayloadTooLargeError, UnreadableError, UnserialisableError
+from outlive.limits import Limits
 from tests.journal.values import QUICK
 
 INLINE_MAX, BYTES_MAX = 100, 1000

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from outlive._kernel.model import Limits
 from outlive._kernel.replay.command import StepOptions
 from outlive._kernel.runtime import lease_deadline
 from outlive._kernel.runtime.lease_deadline import LeaseDeadline
 from outlive._kernel.runtime.steps.caller import StepCaller
 from outlive.errors import StepTimeoutError
+from outlive.limits import Limits
 from tests.engine.hand_clock import HandClock
 from tests.engine.support import in_time
 

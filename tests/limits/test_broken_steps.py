@@ -10,10 +10,10 @@ import pytest
 
 import outlive
 from outlive import Retry
-from outlive._kernel.journal.event import AttemptFailed, StepDelayed, StepFailed, StepSucceeded
 from outlive._kernel.runtime.gate import breakers
 from outlive._kernel.runtime.gate.cells import STORE_RETRY_SECONDS
 from outlive.errors import CircuitOpenError, CommitUnknownError, RunFailedError, StoreUnavailableError
+from outlive.events import AttemptFailed, StepDelayed, StepFailed, StepSucceeded
 from outlive.limits import Breaker, FixedWindow, Limits, RateLimit, TokenBucket
 from outlive.testing import TestEngine
 from outlive.testing.watched_store import WatchedStore

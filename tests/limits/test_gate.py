@@ -11,10 +11,10 @@ import pytest
 
 import outlive
 from outlive import Retry
-from outlive._kernel.journal.event import StepDelayed
 from outlive._kernel.model.guard import Guard
 from outlive._kernel.runtime.gate.gate import Gate
 from outlive.errors import CommitUnknownError, RunFailedError
+from outlive.events import StepDelayed
 from outlive.limits import Breaker, FixedWindow, RateLimit
 from outlive.telemetry import Counters
 from outlive.testing.watched_store import WatchedStore

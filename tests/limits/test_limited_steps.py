@@ -9,15 +9,8 @@ import pytest
 
 import outlive
 from outlive import Retry
-from outlive._kernel.journal.event import (
-    AttemptFailed,
-    RunSuspended,
-    StepDelayed,
-    StepFailed,
-    StepIntended,
-    StepSucceeded,
-)
 from outlive.errors import DefinitionError, RateLimitedError, RunFailedError
+from outlive.events import AttemptFailed, RunSuspended, StepDelayed, StepFailed, StepIntended, StepSucceeded
 from outlive.limits import FixedWindow, Limits, RateLimit, TokenBucket
 from tests.engine.inside import journal_of
 from tests.engine.support import events_of, stage

@@ -11,8 +11,8 @@ from typing import Any
 
 import outlive
 from outlive import flow
-from outlive._kernel.define.workflow import Workflow
 from outlive.machine import All
+from outlive.types import Workflow
 from tests.machine.killing import Runs, ledger
 
 REFUSALS = ["", "reserve", "truck", "label", "charge"]

@@ -30,10 +30,9 @@ from pathlib import Path
 from typing import Any
 
 import outlive
-from outlive._kernel.define.workflow import Workflow
 from outlive._kernel.store.contract import Change, Outcome
 from outlive.testing.crash.mortal import Death, Moment, MortalStore
-from outlive.types import WorkerOptions
+from outlive.types import WorkerOptions, Workflow
 from tests.engine.inside import give_store, store_of
 
 Runs = list[tuple[Workflow[..., Any], Any, str]]

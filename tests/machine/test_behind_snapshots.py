@@ -10,9 +10,10 @@ import pytest
 
 import outlive
 from outlive._kernel.journal.codec import Row, seal
-from outlive._kernel.journal.event import Event, RunCreated, SnapshotTaken
+from outlive._kernel.journal.event import Event
 from outlive._kernel.runtime.tree import live as live_trees
 from outlive.errors import RunFailedError, RunNotFoundError
+from outlive.events import RunCreated, SnapshotTaken
 from outlive.testing import TestEngine
 from tests.engine.inside import crash, journal_of
 from tests.engine.support import Place, in_time, parks, stage, until, waits

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive._kernel.journal.event import CancelRequested, StepSucceeded
 from outlive.errors import RunFinishedError
+from outlive.events import CancelRequested, StepSucceeded
 from tests.engine.inside import crash
 from tests.engine.support import Place, events_of, in_time, parks, stage, until, waits
 from tests.machine.cancelling import Data, S, has, is_cancelled, machine, release, work

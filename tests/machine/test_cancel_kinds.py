@@ -9,7 +9,7 @@ import asyncio
 from typing import Any
 
 import outlive
-from outlive._kernel.journal.event import CancelRequested, StateLeft, StepSucceeded
+from outlive.events import CancelRequested, StateLeft, StepSucceeded
 from outlive.machine import More, Pending
 from tests.engine.support import Place, events_of, hold, stage, until, until_calls, waits
 from tests.machine.cancelling import Data, S, are_told, cancel, has, is_cancelled, machine, work

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 
 import outlive
-from outlive._kernel.journal.event import StateLeft, StepSucceeded
+from outlive.events import StateLeft, StepSucceeded
 from outlive.machine import All
 from tests.engine.support import events_of, stage, until
 from tests.machine.cancelling import Data, S, are_told, cancel, is_cancelled, machine, work

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from outlive._kernel.journal.event import StepSucceeded
+from outlive.events import StepSucceeded
 from outlive.testing.fsck import check_store
 from tests.engine.inside import journal_of
 from tests.engine.support import Place

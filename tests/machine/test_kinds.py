@@ -11,8 +11,8 @@ import pytest
 
 import outlive
 from outlive import Retry
-from outlive._kernel.journal.event import AttemptFailed, StateLeft, StepFailed, StepSucceeded, TimerFired
 from outlive.errors import RunFailedError, StepTimeoutError
+from outlive.events import AttemptFailed, StateLeft, StepFailed, StepSucceeded, TimerFired
 from outlive.machine import More, Pending
 from outlive.testing import TestEngine
 from tests.engine.inside import crash

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive._kernel.journal.event import AnyEvent, StepSucceeded
+from outlive.events import AnyEvent, StepSucceeded
 from outlive.testing import TestEngine
 from tests.engine.faults import FaultyStore, faulty
 from tests.engine.inside import journal_of

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive._kernel.client.handle import RunHandle
-from outlive._kernel.journal.event import ApprovalRequested, SnapshotTaken
+from outlive.events import ApprovalRequested, SnapshotTaken
 from outlive.machine import Any as AnyOf
 from outlive.testing import TestEngine
+from outlive.types import RunHandle
 from tests.engine.inside import journal_of
 from tests.engine.support import in_time, until
 

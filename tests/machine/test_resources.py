@@ -13,9 +13,9 @@ import pytest
 import outlive
 from outlive import Retry
 from outlive._kernel.define import live_resources
-from outlive._kernel.journal.event import AttemptFailed
 from outlive.errors import DefinitionError, RunCancelledError, RunFailedError
 from outlive.errors.program import MachineError
+from outlive.events import AttemptFailed
 from outlive.machine import All
 from outlive.testing import TestEngine
 from tests.engine.inside import crash, journal_of

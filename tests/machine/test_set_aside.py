@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import outlive
-from outlive._kernel.client.handle import RunHandle
-from outlive._kernel.journal.event import MessageSetAside, SnapshotTaken
+from outlive.events import MessageSetAside, SnapshotTaken
+from outlive.types import RunHandle
 from tests.engine.support import Place, events_of, in_time, parks, until, waits_for_another
 
 

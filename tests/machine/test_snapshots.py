@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive._kernel.client.handle import RunHandle
-from outlive._kernel.journal.event import RunCreated, SnapshotTaken, StepSucceeded
 from outlive.errors import RunCancelledError, RunFailedError, RunTimedOutError
 from outlive.errors.run import AskRefusedError
+from outlive.events import RunCreated, SnapshotTaken, StepSucceeded
 from outlive.machine import All, More, Pending
 from outlive.testing import RecordingObserver, TestEngine, replay
 from outlive.testing.fsck import check_store
+from outlive.types import RunHandle
 from tests.engine.inside import crash, journal_of, row_of, store_of
 from tests.engine.support import Place, events_of, in_time, parks, stage, until, waits
 

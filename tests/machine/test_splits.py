@@ -11,8 +11,8 @@ import pytest
 
 import outlive
 from outlive._features.machines.joins import Join
-from outlive._kernel.journal.event import StateLeft, StepSucceeded
 from outlive.errors import RunFailedError
+from outlive.events import StateLeft, StepSucceeded
 from outlive.machine import All, PartialResults, PartialTimeout, Percentage, Quorum
 from outlive.machine import Any as First
 from tests.engine.inside import crash

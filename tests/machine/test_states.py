@@ -10,8 +10,8 @@ import pytest
 
 import outlive
 from outlive import Retry
-from outlive._kernel.journal.event import AttemptFailed, RunSuspended, StateLeft, StepFailed, StepSucceeded
 from outlive.errors import RunCancelledError, RunExistsError, RunFailedError
+from outlive.events import AttemptFailed, RunSuspended, StateLeft, StepFailed, StepSucceeded
 from outlive.machine import MachineResult
 from outlive.testing import TestEngine
 from tests.engine.inside import crash

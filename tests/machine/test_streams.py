@@ -12,8 +12,8 @@ import pytest
 
 import outlive
 from outlive import Retry
-from outlive._kernel.journal.event import AttemptFailed, CancelRequested, StepSucceeded
 from outlive.errors import DefinitionError, RunCancelledError, RunFailedError
+from outlive.events import AttemptFailed, CancelRequested, StepSucceeded
 from outlive.testing import crash_everywhere
 from tests.engine.inside import crash, journal_of
 from tests.engine.support import DAY, Place, events_of, in_time, reaches, stage, until, waits

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 import pytest
 
 import outlive
-from outlive._kernel.journal.event import StepSucceeded
 from outlive.errors import RunCancelledError, RunFailedError
+from outlive.events import StepSucceeded
 from tests.engine.inside import crash
 from tests.engine.support import Place, events_of, in_time, parks, stage, waits
 

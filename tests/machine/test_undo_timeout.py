@@ -11,11 +11,11 @@ from datetime import timedelta
 import pytest
 
 import outlive
-from outlive._kernel.journal.event import AttemptFailed
 from outlive._kernel.model.policy import NO_RETRY
 from outlive._kernel.replay.command import StepOptions
 from outlive._kernel.replay.undo_deadline import with_attempt_timeout
 from outlive.errors import ConfigurationError, RunCancelledError, RunFailedError, RunTimedOutError
+from outlive.events import AttemptFailed
 from outlive.testing import RecordingObserver, TestEngine
 from tests.engine.inside import crash
 from tests.engine.support import Place, events_of, in_time, note, parks, stage, until_calls, waits

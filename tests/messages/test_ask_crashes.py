@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive._kernel.journal.event import AskAnswered, AskReceived
 from outlive.errors import AskFailedError, EngineClosedError
 from outlive.errors.run import AskRefusedError
+from outlive.events import AskAnswered, AskReceived
 from outlive.testing import TestEngine, crash_everywhere
 from outlive.testing.crash import Survivor
 from outlive.testing.crash.everywhere import POINTS_MAX

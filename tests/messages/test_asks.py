@@ -14,7 +14,6 @@ import pytest
 import outlive
 from outlive._kernel.client.answers import AnswerWaiters
 from outlive._kernel.client.followers import Followers
-from outlive._kernel.journal.event import AskAnswered, AskReceived, RunCreated
 from outlive._kernel.journal.redaction import HIDDEN
 from outlive._kernel.model import Run, RunStatus
 from outlive._kernel.store.contract import Answer, Refusal
@@ -29,6 +28,7 @@ from outlive.errors import (
 )
 from outlive.errors.program import NotInRunError
 from outlive.errors.run import AskAnsweredError, AskNotFoundError, AskRefusedError, AskTimeoutError
+from outlive.events import AskAnswered, AskReceived, RunCreated
 from outlive.testing import TestEngine
 from outlive.testing.watched_store import WatchedStore
 from tests.engine.inside import journal_of, watch_through

@@ -12,10 +12,10 @@ import pytest
 
 import outlive
 from outlive._kernel.define.in_step import CURRENT_STEP
-from outlive._kernel.journal.event import SignalReceived, StepSucceeded
 from outlive._kernel.runtime.steps.process_child import JobStep
 from outlive.errors import ConfigurationError, UnserialisableError
 from outlive.errors.program import NotInRunError
+from outlive.events import SignalReceived, StepSucceeded
 from outlive.testing import TestEngine, crash_everywhere, replay
 from outlive.testing.crash.everywhere import POINTS_MAX
 from tests.engine.faults import FaultyStore, faulty, unavailable, unknown

@@ -11,10 +11,10 @@ import pydantic
 import pytest
 
 import outlive
-from outlive._kernel.journal.event import PromiseMade, SignalReceived
 from outlive.errors import ArgumentTypeError, ConfigurationError, RunFinishedError, RunNotFoundError
 from outlive.errors.program import NotInRunError
 from outlive.errors.run import PromiseNotFoundError, PromiseTypeError
+from outlive.events import PromiseMade, SignalReceived
 from outlive.testing import TestEngine, crash_everywhere
 from outlive.testing.crash.everywhere import POINTS_MAX
 from tests.engine.faults import FaultyStore, faulty, unknown

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive._kernel.client.handle import RunHandle
-from outlive._kernel.journal.event import SignalReceived
 from outlive.errors import ArgumentTypeError, InvalidArgumentError, RunFinishedError, RunNotFoundError
 from outlive.errors.program import UnknownWorkflowError
 from outlive.errors.run import InboxFullError
+from outlive.events import SignalReceived
 from outlive.limits import Limits
+from outlive.types import RunHandle
 from tests.engine.faults import FaultyStore, faulty
 from tests.engine.inside import crash
 from tests.engine.support import DAY, Place, events_of, hold, in_time, note, reaches, stage, until, waits

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive._kernel.journal.event import StepSucceeded
 from outlive._kernel.model import RunStatus
 from outlive.errors import ConfigurationError, PayloadTooLargeError
+from outlive.events import StepSucceeded
 from outlive.limits import Limits
 from tests.engine.inside import crash, journal_of
 from tests.engine.support import DAY, Place, events_of, hold, in_time, note, parks, stage, until, waits

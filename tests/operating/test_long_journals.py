@@ -15,8 +15,8 @@ import pytest
 import outlive
 from outlive._kernel.client import client
 from outlive._kernel.client.shown import EVENTS_AT_ONCE
-from outlive._kernel.journal.event import SignalReceived
 from outlive._kernel.values.event import event_of
+from outlive.events import SignalReceived
 from outlive.limits import Limits
 from tests.engine.support import Place, events_of, in_time, note, parks, until, waits
 

@@ -9,7 +9,6 @@ import asyncpg
 import pytest
 from msgspec.structs import replace
 
-from outlive._kernel.journal.event import RunParked, RunSucceeded, RunSuspended
 from outlive._kernel.model import Run
 from outlive._kernel.store.contract import ItemResult, Outcome
 from outlive._kernel.store.postgres import PostgresStore
@@ -18,6 +17,7 @@ from outlive._kernel.store.postgres.commit import DEADLOCK_TRIES_MAX, Writing, c
 from outlive._kernel.store.postgres.connection import Session
 from outlive._kernel.store.postgres.query import statements
 from outlive.errors import StoreUnavailableError
+from outlive.events import RunParked, RunSucceeded, RunSuspended
 from outlive.testing.clock import ManualClock
 from outlive_conformance.suite.builders import (
     begin,

@@ -9,8 +9,8 @@ import asyncpg
 import pytest
 
 import outlive
-from outlive._kernel.journal.event import StepSucceeded
 from outlive._kernel.model import RunStatus
+from outlive.events import StepSucceeded
 from outlive.testing.fsck import check_store
 from outlive_conformance.servers.postgres import PostgresServer
 from outlive_conformance.servers.proxy import Proxy

@@ -13,9 +13,9 @@ from sqlalchemy import text
 
 import outlive
 from outlive import Retry, flow
-from outlive._kernel.journal.event import AttemptFailed, StepSucceeded
 from outlive._kernel.runtime.steps import transactions
 from outlive.errors import RunFailedError
+from outlive.events import AttemptFailed, StepSucceeded
 from tests.engine.support import events_of
 from tests.postgres.support import in_time
 

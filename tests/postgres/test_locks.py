@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from outlive._kernel.journal.event import RunReleased
 from outlive._kernel.model.queue import queue_cell
 from outlive._kernel.store.contract import Outcome
 from outlive._kernel.store.postgres import PostgresStore
 from outlive._kernel.store.postgres.connection import Session
 from outlive.errors import StoreUnavailableError
+from outlive.events import RunReleased
 from outlive_conformance.suite.builders import begin, claim, hire, message, new_tree, read_names
 from outlive_conformance.suite.eager import eager
 from outlive_conformance.suite.queues import QUEUE, limit

@@ -12,10 +12,10 @@ import pytest
 
 import outlive
 from outlive._features.fsck.checker import check_store
-from outlive._kernel.journal.event import RunSucceeded, StepSucceeded
 from outlive._kernel.runtime.clock import SystemClock
 from outlive._kernel.store.postgres import PostgresStore
 from outlive.errors import RunNotFoundError, StoreUnavailableError
+from outlive.events import RunSucceeded, StepSucceeded
 from outlive.types import WorkerOptions
 from outlive_conformance.servers.postgres import PostgresServer
 from outlive_conformance.servers.proxy import Proxy

@@ -17,10 +17,10 @@ import pytest
 
 import outlive
 from outlive import Queue
-from outlive._kernel.client.handle import RunHandle
 from outlive.errors import RunCancelledError, RunExistsError, RunTimedOutError
 from outlive.limits import Debounce, FixedWindow, Limits
 from outlive.testing import Survivor, TestEngine, crash_everywhere
+from outlive.types import RunHandle
 from tests.engine.inside import crash
 from tests.engine.support import Place, in_time, parks, registry_of, stage, turns_of_the_loop, until, waits
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from outlive._kernel.journal.event import RunClaimed, RunCreated, RunParked, RunReleased, RunSuspended, StepSucceeded
 from outlive._kernel.runtime.tree.events import is_new, resumed_by
+from outlive.events import RunClaimed, RunCreated, RunParked, RunReleased, RunSuspended, StepSucceeded
 from outlive_conformance.suite.builders import value
 
 BY_CLIENT = RunCreated(at=1, workflow="w", version=1, input=value(1))

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive._kernel.journal.event import StepIntended
 from outlive._kernel.runtime.commit.committer import Committer
 from outlive._kernel.store.contract import Change, Outcome
 from outlive._kernel.store.memory import MemoryStore
+from outlive.events import StepIntended
 from outlive.limits import Limits
 from outlive.telemetry import Counters
 from outlive.testing.clock import ManualClock

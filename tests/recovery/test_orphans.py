@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive._kernel.journal.event import RunClaimed, RunCreated
 from outlive._kernel.store.contract import Beat, Store
+from outlive.events import RunClaimed, RunCreated
 from tests.engine.dying import DyingStore
 from tests.engine.faults import FaultyStore, faulty, unavailable
 from tests.engine.inside import claimer_of, crash, has_stopped, journal_of, ring, row_of, store_of

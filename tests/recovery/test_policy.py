@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive._kernel.journal.event import RunResumed
 from outlive.errors import ConfigurationError
 from outlive.errors.run import InboxFullError
+from outlive.events import RunResumed
 from outlive.limits import Limits
 from outlive.types import Recovery
 from tests.engine.faults import FaultyStore, faulty, unknown

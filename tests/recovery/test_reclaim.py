@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from outlive._kernel.journal.event import RunClaimed
 from outlive._kernel.model import RunStatus, generation_id
 from outlive._kernel.runtime.commit.retry import find_outcome
 from outlive._kernel.runtime.session.claimer import reclaiming
 from outlive._kernel.runtime.tree.trees import is_stray
 from outlive._kernel.store.contract import Outcome
 from outlive._kernel.store.memory import MemoryStore
+from outlive.events import RunClaimed
 from outlive.testing.clock import ManualClock
 from outlive_conformance.suite.builders import Writer, begin, created, follow, get_run, new_tree, stepped
 

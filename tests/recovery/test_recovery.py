@@ -12,8 +12,8 @@ import pytest
 
 import outlive
 from outlive._kernel.journal.codec import FORMAT, checksum, salt_of
-from outlive._kernel.journal.event import RunClaimed, RunReleased, StepSucceeded, TimerFired
 from outlive._kernel.model import RunStatus
+from outlive.events import RunClaimed, RunReleased, StepSucceeded, TimerFired
 from outlive.limits import Limits
 from tests.engine.inside import crash, journal_of, row_of
 from tests.engine.support import DAY, Place, events_of, hold, in_time, note, parks, stage, until, waits

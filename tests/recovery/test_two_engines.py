@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 import outlive
-from outlive._kernel.journal.event import RunClaimed, StepSucceeded
+from outlive.events import RunClaimed, StepSucceeded
 from tests.engine.faults import FaultyStore, faulty
 from tests.engine.inside import claimer_of, crash, journal_of, store_of, worker_of
 from tests.engine.support import Place, events_of, hold, in_time, note, stage, until, until_calls, waits

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive._kernel.journal.event import RunClaimed, StepSucceeded
+from outlive.events import RunClaimed, StepSucceeded
 from tests.engine.faults import FaultyStore, faulty, unknown
 from tests.engine.inside import committer_of, go_silent, journal_of, queued_in, transactions_in, worker_of
 from tests.engine.ledger import entries, ledger_credit_slowly, open_ledger

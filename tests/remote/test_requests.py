@@ -12,7 +12,6 @@ import pytest
 from msgspec.structs import replace
 
 import outlive
-from outlive._features.bulk.verbs import BulkProgress
 from outlive._features.queues.remote import LOOK_SECONDS
 from outlive._kernel.runtime.wakeup import Wakeup
 from outlive.errors import ConfigurationError, InvalidArgumentError, RunFailedError, RunParkedError, RunTimedOutError
@@ -23,6 +22,7 @@ from outlive.remote import Remote
 from outlive.remote.connection import Connection
 from outlive.remote.requests import PAUSE_FIRST_SECONDS, Requests
 from outlive.remote.transport import SHOWN_BYTES_MAX, Answer, Call, Listening, Transport
+from outlive.types import BulkProgress
 from tests.remote.test_remote import promise_parcel, served
 from tests.remote.test_servers import drained
 

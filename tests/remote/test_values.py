@@ -13,10 +13,10 @@ import msgspec
 from click.testing import CliRunner
 
 import outlive
-from outlive._kernel.values.approval import NewLink
 from outlive.cli import main
 from outlive.http import Api
 from outlive.testing import TestEngine
+from outlive.types import NewLink
 from tests.cli.serving import served
 from tests.http.caller import Caller
 

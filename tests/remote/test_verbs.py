@@ -15,18 +15,17 @@ import pytest
 from outlive import connect, flow, types
 from outlive._features.approvals.links import Links
 from outlive._features.approvals.remote import RemoteLinks
-from outlive._features.batches.batch import Batch, StoredBatch
+from outlive._features.batches.batch import StoredBatch
 from outlive._features.batches.remote import RemoteBatch
-from outlive._features.bulk.verbs import BulkOperation
-from outlive._features.flows.document.model import Document
-from outlive._features.flows.flow import FlowWorkflow
 from outlive._features.namespaces.quotas import Quotas
 from outlive._kernel.client import contract
-from outlive._kernel.client.handle import RunHandle, StoredRun
+from outlive._kernel.client.handle import StoredRun
 from outlive.engine import Engine, any_engine
 from outlive.engine.any_engine import AnyEngine, SyncEngine, SyncRunHandle
+from outlive.flow import Document, FlowWorkflow
 from outlive.remote.engine import Remote
 from outlive.remote.run import RemoteRun
+from outlive.types import Batch, BulkOperation, RunHandle
 
 ONLY_AN_ENGINE = {
     "asgi": "it is the server",

@@ -12,17 +12,18 @@ from typing import Any, ParamSpec, TypeVar, cast
 
 import msgspec
 
-from outlive._kernel.define.step import Step, as_undo
-from outlive._kernel.define.workflow import Workflow
+from outlive import Retry
+from outlive._kernel.define.step import as_undo
 from outlive._kernel.journal.arguments import Signature
-from outlive._kernel.journal.event import CancelRequested, RunCreated, SignalReceived
 from outlive._kernel.journal.tagged import to_plain
 from outlive._kernel.journal.value import Stored
-from outlive._kernel.model import Payload, Retry
+from outlive._kernel.model import Payload
 from outlive._kernel.model.policy import NO_RETRY
 from outlive._kernel.replay.command import StepOptions, StepSpec, WorkflowSpec
 from outlive._kernel.replay.execution import Execution
 from outlive.errors.program import WorkflowNotFoundError
+from outlive.events import CancelRequested, RunCreated, SignalReceived
+from outlive.types import Step, Workflow
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -23,24 +23,8 @@ from typing import Any, assert_never
 
 import msgspec
 
-from outlive._kernel.define.workflow import Workflow
 from outlive._kernel.journal.codec import open_row, salt_of, seal
-from outlive._kernel.journal.event import (
-    AnyEvent,
-    AttemptFailed,
-    DetachedStarted,
-    Ending,
-    PatchTaken,
-    RunCancelled,
-    RunContinued,
-    RunCreated,
-    RunFailed,
-    RunSucceeded,
-    RunTimedOut,
-    StepFailed,
-    StepSucceeded,
-    TimerFired,
-)
+from outlive._kernel.journal.event import Ending
 from outlive._kernel.journal.failure import failure_of
 from outlive._kernel.model import RunStatus
 from outlive._kernel.model.policy import NO_RETRY, delay_seconds, is_last
@@ -60,6 +44,22 @@ from outlive._kernel.replay.command import (
 )
 from outlive._kernel.replay.feeding import feed
 from outlive._kernel.runtime.tree.events import event_of_record
+from outlive.events import (
+    AnyEvent,
+    AttemptFailed,
+    DetachedStarted,
+    PatchTaken,
+    RunCancelled,
+    RunContinued,
+    RunCreated,
+    RunFailed,
+    RunSucceeded,
+    RunTimedOut,
+    StepFailed,
+    StepSucceeded,
+    TimerFired,
+)
+from outlive.types import Workflow
 from tests.replay.define import NONCE, SECOND, START_AT, TURNS_MAX, Code, created, finish, pack
 from tests.replay.life import Key, Life, call_name, describe, is_inside_transaction, key_of, read_books, sort_asked
 

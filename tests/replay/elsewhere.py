@@ -12,7 +12,7 @@ import sys
 import time
 from typing import Any
 
-from outlive._kernel.define.in_run import now, random, uuid4
+from outlive import now, random, uuid4
 from outlive._kernel.journal.codec import Row, open_journal
 from outlive._kernel.replay.feeding import feed
 from tests.replay.define import NONCE, Code, step, workflow

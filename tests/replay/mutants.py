@@ -11,10 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from outlive._kernel.define.in_run import start, wait_for_signal
-from outlive._kernel.define.workflow import Workflow
-from outlive._kernel.journal.event import AnyEvent
-from outlive._kernel.model import Retry
+from outlive import Retry, start, wait_for_signal
+from outlive.events import AnyEvent
+from outlive.types import Workflow
 from tests.replay.define import signal, step, workflow
 
 

@@ -13,8 +13,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from outlive._kernel.define.in_run import now, random, start, uuid4, wait_for_signal
-from outlive._kernel.model import Retry
+from outlive import Retry, now, random, start, uuid4, wait_for_signal
 from tests.replay.define import Code, step, workflow
 
 Program = list[Any]

@@ -10,7 +10,7 @@ import anyio
 import pytest
 from anyio.abc import TaskStatus
 
-from outlive._kernel.define.workflow import Workflow
+from outlive.types import Workflow
 from tests.replay.define import Code, cancel, step, workflow
 from tests.replay.driver import live
 from tests.replay.life import assert_replays

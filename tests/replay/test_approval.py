@@ -10,19 +10,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from outlive._features.approvals.in_workflow import wait_for_approval
-from outlive._kernel.define.in_run import wait_for_signal
-from outlive._kernel.define.workflow import Workflow
-from outlive._kernel.journal.event import (
-    ApprovalClosed,
-    ApprovalDecided,
-    ApprovalEscalated,
-    ApprovalRequested,
-    MessageSetAside,
-)
+from outlive import wait_for_approval, wait_for_signal
 from outlive._kernel.model import WaitKind
-from outlive._kernel.model.approval import Approval, ApprovalNotice, ApprovalRequest, Decision
+from outlive._kernel.model.approval import ApprovalRequest, Decision
 from outlive.errors import ApprovalExpiredError
+from outlive.events import ApprovalClosed, ApprovalDecided, ApprovalEscalated, ApprovalRequested, MessageSetAside
+from outlive.types import Approval, ApprovalNotice, Workflow
 from tests.replay.define import NONCE, START_AT, Code, cancel, pack, signal, step, unpack, workflow
 from tests.replay.driver import live
 from tests.replay.life import Life, assert_replays, fed

@@ -15,15 +15,12 @@ from typing import Any
 import msgspec
 import pytest
 
+from outlive import Retry, publish, saga, start
 from outlive._features.machines.kinds import record_left
 from outlive._features.machines.wire import NULL, StateResult
-from outlive._kernel.define.decide import publish
-from outlive._kernel.define.in_run import start
-from outlive._kernel.define.saga import saga
-from outlive._kernel.define.workflow import Workflow
-from outlive._kernel.journal.event import AttemptFailed, RunPublished, StepFailed
-from outlive._kernel.model import Retry
 from outlive._kernel.replay.command import RunStep
+from outlive.events import AttemptFailed, RunPublished, StepFailed
+from outlive.types import Workflow
 from tests.replay.define import Code, step, workflow
 from tests.replay.driver import live
 from tests.replay.life import fed

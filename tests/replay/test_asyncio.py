@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from outlive._kernel.define.in_run import wait_for_signal
-from outlive._kernel.define.workflow import Workflow
-from outlive._kernel.journal.event import AnyEvent
+from outlive import wait_for_signal
+from outlive.events import AnyEvent
+from outlive.types import Workflow
 from tests.replay.define import Code, signal, step, workflow
 from tests.replay.driver import live
 from tests.replay.life import assert_replays

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from outlive._kernel.define.in_run import start, wait_for_signal
+from outlive import start, wait_for_signal
 from outlive.errors import RunCancelledError, RunTimedOutError
 from tests.replay.define import Code, cancel, signal, step, workflow
 from tests.replay.driver import live

@@ -6,8 +6,7 @@ import asyncio
 
 import pytest
 
-from outlive._kernel.define.decide import continue_as_new
-from outlive._kernel.define.in_run import start, wait_for_signal
+from outlive import continue_as_new, start, wait_for_signal
 from outlive._kernel.model import RunStatus
 from outlive._kernel.replay.command import EndRun
 from tests.replay.define import Code, cancel, signal, step, workflow

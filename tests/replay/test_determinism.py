@@ -14,9 +14,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from outlive._kernel.define.in_run import now, random, uuid4
+from outlive import now, random, uuid4
 from outlive._kernel.journal.codec import salt_of, seal
-from outlive._kernel.journal.event import RunCreated
+from outlive.events import RunCreated
 from tests.replay.define import NONCE, START_AT, Code, created, step, workflow
 from tests.replay.driver import live
 from tests.replay.elsewhere import CODE, worldly

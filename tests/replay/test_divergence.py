@@ -9,8 +9,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from outlive._kernel.define.workflow import Workflow
-from outlive._kernel.journal.event import (
+from outlive._kernel.journal.fold import STATUS
+from outlive._kernel.replay.command import Command, EndRun, RunStep, StartChild, StartDetached
+from outlive._kernel.replay.execution import Execution
+from outlive._kernel.replay.feeding import feed
+from outlive.events import (
     AnyEvent,
     AttemptFailed,
     DetachedStarted,
@@ -23,10 +26,7 @@ from outlive._kernel.journal.event import (
     StepSucceeded,
     TimerFired,
 )
-from outlive._kernel.journal.fold import STATUS
-from outlive._kernel.replay.command import Command, EndRun, RunStep, StartChild, StartDetached
-from outlive._kernel.replay.execution import Execution
-from outlive._kernel.replay.feeding import feed
+from outlive.types import Workflow
 from tests.replay.define import Code
 from tests.replay.driver import live
 from tests.replay.life import Asked, Life, describe, fed

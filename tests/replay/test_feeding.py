@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 
-from outlive._kernel.define.step import Step
 from outlive._kernel.replay.command import Command
 from outlive._kernel.replay.feeding import feed
+from outlive.types import Step
 from tests.replay.define import Code, created, step, workflow
 from tests.replay.driver import live
 from tests.replay.life import describe, fed

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from outlive._kernel.define.in_run import start
+from outlive import start
 from tests.replay.define import Code, step, workflow
 from tests.replay.driver import live
 from tests.replay.life import Asked, assert_replays

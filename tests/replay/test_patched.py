@@ -11,21 +11,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from outlive._kernel.define.decide import patched
-from outlive._kernel.define.in_run import wait_for_signal
-from outlive._kernel.define.workflow import Workflow
-from outlive._kernel.journal.event import (
-    AnyEvent,
-    PatchTaken,
-    RunClaimed,
-    RunParked,
-    RunReleased,
-    RunResumed,
-    RunSuspended,
-)
+from outlive import patched, wait_for_signal
 from outlive._kernel.replay.command import Park
 from outlive._kernel.replay.feeding import feed
 from outlive.errors import DefinitionError
+from outlive.events import AnyEvent, PatchTaken, RunClaimed, RunParked, RunReleased, RunResumed, RunSuspended
+from outlive.types import Workflow
 from tests.replay.define import START_AT, Code, signal, step, workflow
 from tests.replay.driver import live
 from tests.replay.life import Life, assert_replays, fed

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from outlive._kernel.define.in_run import start
-from outlive._kernel.journal.event import StepSucceeded, TimerFired
+from outlive import start
 from outlive._kernel.replay.feeding import feed
 from outlive._kernel.replay.loop import RunLoop
 from outlive.errors.program import NotDurableError
+from outlive.events import StepSucceeded, TimerFired
 from tests.interrupts import keyboard, press_ctrl_c
 from tests.replay.define import START_AT, Code, created, plain, step, workflow
 from tests.replay.driver import live

@@ -9,12 +9,10 @@ from typing import Any
 
 import pytest
 
-from outlive._kernel.define.in_run import start, wait_for_signal
-from outlive._kernel.define.saga import saga
-from outlive._kernel.journal.event import StepSucceeded
-from outlive._kernel.model import Retry
+from outlive import Retry, saga, start, wait_for_signal
 from outlive._kernel.replay.rollback import SETTLE_SECONDS
 from outlive.errors.step import SagaClosedError
+from outlive.events import StepSucceeded
 from tests.replay.define import SECOND, START_AT, Code, cancel, signal, step, workflow
 from tests.replay.driver import live
 from tests.replay.life import Life, assert_replays

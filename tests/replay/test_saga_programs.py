@@ -11,11 +11,10 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from outlive._kernel.define.map import Tolerance
-from outlive._kernel.define.map import map as map_items
-from outlive._kernel.define.saga import saga
-from outlive._kernel.journal.event import AnyEvent, StepSucceeded
-from outlive._kernel.model import Retry
+from outlive import Retry, saga
+from outlive import map as map_items
+from outlive.events import AnyEvent, StepSucceeded
+from outlive.limits import Tolerance
 from tests.replay.define import Code, cancel, step, workflow
 from tests.replay.driver import live
 from tests.replay.life import Life, assert_replays

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from outlive._kernel.define.in_run import start, wait_for_signal
-from outlive._kernel.define.workflow import Workflow
-from outlive._kernel.journal.event import MessageSetAside, RunClaimed, RunParked, RunResumed
+from outlive import start, wait_for_signal
 from outlive._kernel.replay.feeding import feed
 from outlive._kernel.replay.frame import Received
+from outlive.events import MessageSetAside, RunClaimed, RunParked, RunResumed
+from outlive.types import Workflow
 from tests.replay.define import START_AT, Code, created, plain, signal, step, workflow
 from tests.replay.driver import live
 from tests.replay.life import assert_replays, fed

@@ -7,13 +7,12 @@ import errno
 
 import pytest
 
-from outlive._kernel.define.in_run import now
-from outlive._kernel.journal.event import StepFailed, StepProgressed, StepSucceeded
+from outlive import Retry, now
 from outlive._kernel.journal.failure import failure_of
-from outlive._kernel.model import Retry
 from outlive._kernel.replay.command import RunStep
 from outlive._kernel.replay.feeding import feed
 from outlive.errors import StepFailedError
+from outlive.events import StepFailed, StepProgressed, StepSucceeded
 from tests.replay.define import SECOND, START_AT, Code, created, plain, step, workflow
 from tests.replay.driver import live
 from tests.replay.life import assert_replays, fed

@@ -9,9 +9,9 @@ from msgspec.structs import replace
 
 from outlive import start
 from outlive._kernel.journal.arguments import Signature
-from outlive._kernel.journal.event import StepSucceeded
 from outlive._kernel.replay.command import RunStep
 from outlive.errors import UnserialisableError
+from outlive.events import StepSucceeded
 from tests.replay.define import Code, step, workflow
 from tests.replay.driver import live
 from tests.replay.life import fed

@@ -17,9 +17,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from outlive._kernel.define.in_run import random, wait_for_signal
-from outlive._kernel.define.workflow import Workflow
-from outlive._kernel.journal.event import AnyEvent
+from outlive import random, wait_for_signal
+from outlive.events import AnyEvent
+from outlive.types import Workflow
 from tests.replay.define import Code, cancel, signal, step, workflow
 from tests.replay.driver import live
 from tests.replay.life import Life, assert_replays

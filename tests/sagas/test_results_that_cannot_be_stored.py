@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive._kernel.journal.event import AttemptFailed, StepFailed
 from outlive._kernel.runtime.lease_deadline import LeaseDeadline
 from outlive.errors import RunFailedError, UnserialisableError
+from outlive.events import AttemptFailed, StepFailed
 from outlive.limits import Limits
 from outlive.testing import TestEngine, crash_everywhere
 from tests.engine.support import Place, events_of, in_time, parks, stage, until_calls

@@ -9,9 +9,9 @@ import pytest
 
 import outlive
 from outlive import Retry
-from outlive._kernel.journal.event import AttemptFailed, CancelRequested, RunParked, StepFailed
 from outlive._kernel.model.policy import is_last
 from outlive.errors import DefinitionError, RunCancelledError, RunFailedError, RunTimedOutError
+from outlive.events import AttemptFailed, CancelRequested, RunParked, StepFailed
 from outlive.limits import Limits
 from outlive.testing import Survivor, crash_everywhere
 from tests.engine.faults import FaultyStore, faulty, unknown

@@ -11,11 +11,11 @@ from msgspec.structs import replace
 
 import outlive
 from outlive._features.security.audit_pruner import AuditPruner
-from outlive._features.security.audit_values import AuditCheck
 from outlive._kernel.store.audit import AuditRow
 from outlive.errors import ConfigurationError, InvalidArgumentError, RunExistsError, RunNotFoundError
 from outlive.retention import KeepAudit
 from outlive.testing import TestEngine
+from outlive.types import AuditCheck
 from tests.engine.inside import record_action, store_of
 from tests.security.test_audited import give_triggers
 

@@ -14,12 +14,12 @@ from msgspec.structs import replace
 import outlive
 from outlive._features.security.audit_pruner import AuditPruner
 from outlive._features.security.audit_sealer import AuditSealer
-from outlive._features.security.audit_values import AuditCheck
 from outlive._kernel.store.audit import NO_HASH, Action, AuditRow, body_of, decode_action, hash_of, pruned, sealed
 from outlive.cli import main
 from outlive.errors import ConfigurationError, InvalidArgumentError
 from outlive.retention import KeepAudit
 from outlive.testing import TestEngine
+from outlive.types import AuditCheck
 from tests.engine.inside import record_action, store_of
 from tests.engine.support import until
 

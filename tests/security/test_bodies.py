@@ -15,7 +15,6 @@ from outlive import flow
 from outlive._features.approvals.link_operations import DecideByLink
 from outlive._features.batches import starting as batches
 from outlive._kernel.client import definitions
-from outlive._kernel.values.approval import NewLink
 from outlive.engine import view
 from outlive.flow import FlowInputError
 from outlive.http import Api, ApiLimits
@@ -23,6 +22,7 @@ from outlive.http.exchange import Request
 from outlive.http.nesting import CONTAINERS_MAX, holds_more, is_deeper
 from outlive.http.operation import Call, operation
 from outlive.testing import TestEngine
+from outlive.types import NewLink
 from tests.http import shop
 from tests.http.caller import Answer, Caller
 

@@ -11,13 +11,13 @@ from pathlib import Path
 import apsw
 import pytest
 
-from outlive._kernel.journal.event import RunSucceeded
 from outlive._kernel.store.contract import Change, Delivery, Outcome
 from outlive._kernel.store.sqlite import SqliteStore, thread
 from outlive._kernel.store.sqlite import writer as lanes
 from outlive._kernel.store.sqlite.connection import Session
 from outlive._kernel.store.sqlite.writer import WriteVerb
 from outlive.errors import CommitUnknownError, InternalError
+from outlive.events import RunSucceeded
 from outlive_conformance.suite.builders import (
     Writer,
     begin,

@@ -6,10 +6,10 @@ import pytest
 from msgspec.structs import replace
 
 from outlive._kernel.journal.codec import salt_of, seal
-from outlive._kernel.journal.event import RunContinued, RunSucceeded
 from outlive._kernel.model import RunFilter
 from outlive._kernel.store.contract import Outcome
 from outlive._kernel.store.sqlite import SqliteStore, commit
+from outlive.events import RunContinued, RunSucceeded
 from outlive_conformance.suite.builders import begin, created, get_run, message, send, stepped, value
 from outlive_conformance.suite.successors import continuation
 

@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 import outlive
-from outlive._kernel.journal.event import RunCreated
 from outlive.errors import ArgumentTypeError, InvalidArgumentError
+from outlive.events import RunCreated
 from outlive.testing import TestEngine
 from tests.engine.inside import journal_of
 from tests.engine.support import Place, events_of, in_time, stage

@@ -11,8 +11,8 @@ import pytest
 import outlive
 from outlive import Retry
 from outlive._kernel.define.middleware import Next
-from outlive._kernel.journal.event import RunCreated
 from outlive.errors import ArgumentTypeError, ConfigurationError, DefinitionError, RunFailedError, RunNotFoundError
+from outlive.events import RunCreated
 from outlive.testing import TestEngine
 from tests.engine.inside import journal_of
 from tests.engine.support import stage

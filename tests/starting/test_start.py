@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive._kernel.journal.event import RunCancelled
 from outlive.errors import RunExistsError
 from outlive.errors.run import InvalidRunIdError
+from outlive.events import RunCancelled
 from outlive.limits import Limits
 from tests.engine.inside import crash, journal_of, ring
 from tests.engine.support import Place, hold, in_time, note, stage, waits

@@ -9,8 +9,8 @@ import pytest
 
 import outlive
 from outlive import Retry
-from outlive._kernel.journal.event import AttemptFailed, StepFailed, StepIntended, StepSucceeded
 from outlive.errors import DefinitionError
+from outlive.events import AttemptFailed, StepFailed, StepIntended, StepSucceeded
 from outlive.limits import Limits
 from tests.engine.dying import deaths
 from tests.engine.faults import FaultyStore, faulty

@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 import outlive
-from outlive._kernel.journal.event import AttemptFailed, StepProgressed
 from outlive._kernel.runtime.tree import emitter
 from outlive.errors import DefinitionError
+from outlive.events import AttemptFailed, StepProgressed
 from outlive.limits import Limits
 from tests.engine.inside import fence
 from tests.engine.support import Place, events_of, gone, in_time, lives, note, until, written

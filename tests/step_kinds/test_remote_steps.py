@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive._features.tasks.values import Task
 from outlive.errors import ConfigurationError, InvalidArgumentError, StepFailedError, StepTimeoutError
 from outlive.errors.program import NotInRunError
 from outlive.errors.run import TaskEndedError, TaskLeaseLostError, TaskNotFoundError, TaskOutputError
 from outlive.testing import TestEngine
+from outlive.types import Task
 from tests.engine.inside import store_of
 from tests.engine.support import Place
 

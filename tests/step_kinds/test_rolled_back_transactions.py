@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive._kernel.journal.event import StepSucceeded
 from outlive._kernel.runtime.lease_deadline import LeaseDeadline
 from outlive._kernel.runtime.steps import transactions
 from outlive._kernel.runtime.steps.transactions import TransactionSteps
+from outlive.events import StepSucceeded
 from outlive.limits import Limits
 from tests.engine.faults import FaultyStore, faulty, unavailable
 from tests.engine.ledger import ENTRY, entries, ledger_credit_slowly, open_ledger

@@ -10,10 +10,10 @@ import pytest
 
 import outlive
 from outlive import Retry
-from outlive._kernel.journal.event import AttemptFailed, RunClaimed, StepFailed, StepSucceeded
 from outlive._kernel.runtime.commit import retry as patience
 from outlive.errors import DefinitionError
 from outlive.errors.store import TransactionOverError
+from outlive.events import AttemptFailed, RunClaimed, StepFailed, StepSucceeded
 from outlive.limits import Limits
 from tests.engine.dying import deaths
 from tests.engine.faults import FaultyStore, faulty, unavailable, unknown

@@ -12,10 +12,10 @@ import pytest
 
 import outlive
 from outlive import Retry
-from outlive._kernel.journal.event import AttemptFailed
 from outlive._kernel.runtime.steps.process_child import Beat, Job, JobStep, Progressed
 from outlive.errors import DefinitionError
 from outlive.errors.step import HeartbeatTimeoutError
+from outlive.events import AttemptFailed
 from outlive.limits import Limits
 from outlive.testing import TestEngine
 from outlive.types import WorkerOptions

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import outlive
-from outlive._kernel.journal.event import StepSucceeded
+from outlive.events import StepSucceeded
 from tests.engine.inside import crash
 from tests.engine.support import Place, events_of, in_time, stage
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive._kernel.journal.event import StepFailed
+from outlive.events import StepFailed
 from outlive.limits import Limits
 from tests.engine.inside import journal_of
 from tests.engine.support import Place, events_of, in_time, note, stage

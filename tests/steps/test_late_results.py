@@ -12,9 +12,8 @@ import pytest
 
 import outlive
 from outlive import Retry
-from outlive._kernel.client.handle import RunHandle
-from outlive._kernel.journal.event import AttemptFailed, StepEndedLate, StepFailed, StepSucceeded
-from outlive.types import WorkerOptions
+from outlive.events import AttemptFailed, StepEndedLate, StepFailed, StepSucceeded
+from outlive.types import RunHandle, WorkerOptions
 from tests.engine.inside import crash, journal_of
 from tests.engine.support import Place, events_of, in_time, note, reaches, stage, until
 

@@ -9,8 +9,8 @@ import pytest
 
 import outlive
 from outlive import Retry
-from outlive._kernel.journal.event import StepSucceeded
 from outlive.errors import DefinitionError, InvalidArgumentError, RunFailedError, WrongArgumentsError
+from outlive.events import StepSucceeded
 from outlive.testing import TestEngine, crash_everywhere
 from tests.engine.support import events_of, stage
 

@@ -9,10 +9,10 @@ import pytest
 
 import outlive
 from outlive import Retry
-from outlive._kernel.client.handle import RunHandle
-from outlive._kernel.journal.event import StepProgressed, StepSucceeded
 from outlive.errors import PayloadTooLargeError, UnserialisableError
+from outlive.events import StepProgressed, StepSucceeded
 from outlive.limits import Limits
+from outlive.types import RunHandle
 from tests.engine.inside import crash, journal_of
 from tests.engine.support import Place, events_of, in_time, note, stage, until
 

@@ -9,11 +9,11 @@ import pytest
 
 import outlive
 from outlive import Retry
-from outlive._kernel.client.handle import RunHandle
-from outlive._kernel.journal.event import AttemptFailed, StepFailed, StepSucceeded
 from outlive._kernel.model.policy import delay_seconds
 from outlive.errors import ConfigurationError
+from outlive.events import AttemptFailed, StepFailed, StepSucceeded
 from outlive.limits import Limits
+from outlive.types import RunHandle
 from tests.engine.inside import crash
 from tests.engine.support import Place, events_of, hold, in_time, note, stage, until, waits
 

@@ -13,12 +13,12 @@ import pytest
 
 import outlive
 from outlive import Retry
-from outlive._kernel.journal.event import AttemptFailed, StepFailed
 from outlive._kernel.journal.failure import failure_of
 from outlive._kernel.model.policy import NO_RETRY, is_last, named_seconds
 from outlive._kernel.runtime.failures import StepRaised
 from outlive._kernel.runtime.steps.next_attempt import next_attempt
 from outlive.errors import ConfigurationError, ResourceError
+from outlive.events import AttemptFailed, StepFailed
 from outlive.testing import TestEngine, crash_everywhere
 from tests.engine.inside import give_store, store_of
 from tests.engine.support import events_of, stage

@@ -15,8 +15,8 @@ import pytest
 
 import outlive
 from outlive import Retry
-from outlive._kernel.journal.event import AttemptFailed, StepSucceeded
 from outlive.errors import InvalidArgumentError, StepTimeoutError, UnserialisableError, WrongArgumentsError
+from outlive.events import AttemptFailed, StepSucceeded
 from outlive.testing import TestEngine, crash_everywhere
 from tests.engine.support import events_of, note, stage
 

@@ -9,8 +9,8 @@ import pytest
 
 import outlive
 from outlive import Retry
-from outlive._kernel.journal.event import AttemptFailed, StepFailed, StepSucceeded
 from outlive.errors import DefinitionError, StepTimeoutError
+from outlive.events import AttemptFailed, StepFailed, StepSucceeded
 from outlive.limits import Limits
 from outlive.types import WorkerOptions
 from tests.engine.inside import journal_of

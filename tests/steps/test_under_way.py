@@ -19,12 +19,12 @@ from outlive._kernel.model.under_way import (
     STEPS_OF_TREE_MAX,
     UNDER_WAY_CELLS,
     StepNote,
-    StepUnderWay,
     report_of,
 )
 from outlive._kernel.runtime.reporter import KEPT_SECONDS
 from outlive._kernel.store.contract import Store
 from outlive.codecs import Encryption
+from outlive.types import StepUnderWay
 from tests.engine.inside import crash, reporter_of, session_id_of, store_of
 from tests.engine.support import Place, hold, in_time, stage, until
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive._kernel.journal.event import SignalReceived, StepSucceeded
 from outlive._kernel.store.contract import Change, Store
 from outlive.errors import CommitUnknownError, EngineClosedError, StoreError, StoreUnavailableError
+from outlive.events import SignalReceived, StepSucceeded
 from tests.engine.faults import FaultyStore, faulty, unavailable, unknown
 from tests.engine.inside import crash
 from tests.engine.support import Place, events_of, hold, in_time, note, parks, stage, turns_of_the_loop, until, waits

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive._kernel.client.handle import RunHandle
 from outlive.errors import RunNotFoundError
+from outlive.types import RunHandle
 from tests.engine.support import Place, in_time, stage, turns_of_the_loop, until, waits
 from tests.store_failures.test_damaged_rows import change
 

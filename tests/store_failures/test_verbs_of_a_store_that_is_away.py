@@ -10,12 +10,12 @@ from typing import Any, cast
 
 import outlive
 from outlive._features.batches.batch import StoredBatch
-from outlive._features.bulk.verbs import BulkOperation
 from outlive._kernel.client.handle import StoredRun
 from outlive._kernel.client.secret_token import new_token
 from outlive._kernel.model.promise import promise_id
 from outlive._kernel.store.contract import Store
 from outlive.errors import StoreUnavailableError
+from outlive.types import BulkOperation
 from tests.engine.inside import verbs_inside
 from tests.engine.support import PATIENCE_SECONDS, Place
 

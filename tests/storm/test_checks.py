@@ -8,7 +8,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from outlive._kernel.journal.event import (
+from outlive._kernel.model import Payload, Run, RunStatus
+from outlive.events import (
     AnyEvent,
     ApprovalDecided,
     AskAnswered,
@@ -21,7 +22,6 @@ from outlive._kernel.journal.event import (
     StepIntended,
     StepSucceeded,
 )
-from outlive._kernel.model import Payload, Run, RunStatus
 from outlive.testing.fsck import Problem
 from proof.storm.checks import CHECKS
 from proof.storm.effects import Effect

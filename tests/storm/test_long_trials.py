@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive._features.checkpoints.store import CheckpointStore
+from outlive.checkpoints import CheckpointStore
 from outlive.errors import StoreUnavailableError
 from outlive.testing import TestEngine
 from proof.storm import effects

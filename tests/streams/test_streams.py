@@ -12,7 +12,6 @@ import pytest
 
 import outlive
 from outlive._kernel.client import streams
-from outlive._kernel.client.handle import RunHandle
 from outlive._kernel.runtime.tree import emitter
 from outlive.errors import (
     ArgumentTypeError,
@@ -30,6 +29,7 @@ from outlive.limits import Limits
 from outlive.testing import TestEngine, crash_everywhere
 from outlive.testing.crash.everywhere import POINTS_MAX
 from outlive.testing.crash.report import Survivor
+from outlive.types import RunHandle
 from tests.engine.faults import FaultyStore, faulty, unavailable, unknown
 from tests.engine.inside import crash, go_silent, store_of, worker_of
 from tests.engine.support import Place, hold, in_time, note, parks, stage, until, waits

@@ -10,11 +10,9 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive._features.batches.batch import Batch
-from outlive._features.checkpoints.store import CheckpointStore
-from outlive._kernel.client.handle import RunHandle
+from outlive.checkpoints import CheckpointStore
 from outlive.errors.program import NotDurableError, OtherLoopError
-from outlive.types import WorkerOptions
+from outlive.types import Batch, RunHandle, WorkerOptions
 from tests.engine.support import in_time, note, reaches, stage
 
 

@@ -17,11 +17,11 @@ from typing import Any, TypeVar
 import pytest
 
 import outlive
-from outlive._kernel.client.handle import RunHandle
 from outlive.engine.any_engine import SyncEngine
 from outlive.engine.sync import Blocking, Bridge, Host
 from outlive.errors import ConfigurationError, EngineClosedError, ResultTimeoutError, RunNotFoundError, StoreError
 from outlive.errors.program import NotDurableError, SyncOnLoopError
+from outlive.types import RunHandle
 from tests.engine.support import Place, in_time, note, stage
 
 pytestmark = pytest.mark.any_store

@@ -13,12 +13,12 @@ import pytest
 
 import outlive
 from outlive._kernel.journal.codec import salt_of, seal
-from outlive._kernel.journal.event import AnyEvent, SignalReceived, StepProgressed, StepSucceeded
 from outlive._kernel.model import Payload
-from outlive._kernel.values.event import Event
 from outlive.codecs import Compression, Encryption
 from outlive.errors import UnreadableError
+from outlive.events import AnyEvent, SignalReceived, StepProgressed, StepSucceeded
 from outlive.testing import TestEngine
+from outlive.types import Event
 from tests.engine.inside import crash, journal_of, row_of
 from tests.engine.support import Place, events_of, hold, in_time, parks, registry_of, stage, waits
 

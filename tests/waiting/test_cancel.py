@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive._kernel.journal.event import CancelRequested, StepSucceeded
 from outlive.errors import RunFinishedError
+from outlive.events import CancelRequested, StepSucceeded
 from outlive.testing import replay
 from tests.engine.inside import crash
 from tests.engine.support import DAY, Place, events_of, hold, in_time, note, parks, reaches, stage, until_calls, waits

@@ -13,12 +13,11 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive._kernel.client.handle import RunHandle
-from outlive._kernel.journal.event import CancelRequested, RunSucceeded
 from outlive._kernel.values.run import ENDED
 from outlive.errors import RunFailedError
+from outlive.events import CancelRequested, RunSucceeded
 from outlive.testing import crash_everywhere
-from outlive.types import WorkerOptions
+from outlive.types import RunHandle, WorkerOptions
 from tests.engine.inside import journal_of
 from tests.engine.support import SkippingClock, events_of, hold, in_time, note, stage, until, waits
 

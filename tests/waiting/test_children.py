@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive._kernel.journal.event import RunCreated, StepSucceeded
 from outlive.errors import ConfigurationError
+from outlive.events import RunCreated, StepSucceeded
 from tests.engine.inside import crash, journal_of
 from tests.engine.support import DAY, Place, events_of, hold, in_time, note, reaches, stage, waits
 

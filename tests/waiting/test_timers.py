@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 import pytest
 
 import outlive
-from outlive._kernel.journal.event import RunSuspended, TimerFired
+from outlive.events import RunSuspended, TimerFired
 from tests.engine.inside import crash, journal_of, row_of
 from tests.engine.support import DAY, Place, events_of, hold, in_time, note, stage, until, until_calls, waits
 

@@ -13,11 +13,8 @@ import pytest
 from outlive._kernel.define.live_resources import LiveResources
 from outlive._kernel.define.registry import Registry
 from outlive._kernel.journal.codec import Row
-from outlive._kernel.journal.event import RunClaimed
 from outlive._kernel.journal.packing import Packer
-from outlive._kernel.model import Limits
 from outlive._kernel.model.instant import MICROSECONDS
-from outlive._kernel.model.recovery import Recovery
 from outlive._kernel.runtime.clock import SystemClock
 from outlive._kernel.runtime.environment import Environment
 from outlive._kernel.runtime.session import requests as claim_requests
@@ -27,8 +24,11 @@ from outlive._kernel.store.contract import Change, Claims, Outcome
 from outlive._kernel.store.memory import MemoryStore
 from outlive.errors import CommitUnknownError, StoreUnavailableError
 from outlive.errors.store import StoreMovedError
+from outlive.events import RunClaimed
+from outlive.limits import Limits
 from outlive.telemetry import Counters
 from outlive.testing.clock import ManualClock
+from outlive.types import Recovery
 from outlive_conformance.suite.builders import begin
 from tests.engine.support import in_time, turns_of_the_loop, until
 

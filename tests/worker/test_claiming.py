@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive._kernel.journal.event import RunParked
 from outlive._kernel.runtime.tree.live import LiveTree
+from outlive.events import RunParked
 from outlive.limits import Limits
 from tests.engine.faults import FaultyStore, faulty, unavailable, unknown
 from tests.engine.inside import claimer_of, ring, sessions_of

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive._kernel.journal.event import RunClaimed, RunReleased
 from outlive.errors import ConfigurationError, EngineClosedError
 from outlive.errors.store import NotADatabaseError
+from outlive.events import RunClaimed, RunReleased
 from tests.engine.faults import FaultyStore, faulty
 from tests.engine.inside import clock_of, fence, store_of
 from tests.engine.support import (

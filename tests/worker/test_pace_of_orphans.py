@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from outlive._kernel.model import Limits, Recovery
 from outlive._kernel.runtime.clock import SystemClock
 from outlive._kernel.runtime.session.pace import OrphanPace
+from outlive.limits import Limits
+from outlive.types import Recovery
 
 
 class StandingClock(SystemClock):

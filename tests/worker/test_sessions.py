@@ -9,8 +9,8 @@ import pytest
 
 import outlive
 from outlive import Retry
-from outlive._kernel.journal.event import AttemptFailed, RunReleased
 from outlive._kernel.runtime.session import sessions as stations
+from outlive.events import AttemptFailed, RunReleased
 from tests.engine.faults import FaultyStore, faulty, unavailable, unknown
 from tests.engine.inside import keeper_of
 from tests.engine.support import Place, SkippingClock, events_of, hold, in_time, note, stage, turns_of_the_loop, until

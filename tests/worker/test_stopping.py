@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive._kernel.journal.event import RunReleased
 from outlive._kernel.store.contract import Change, Outcome
 from outlive.errors import EngineClosedError
+from outlive.events import RunReleased
 from tests.engine.faults import FaultyStore, faulty
 from tests.engine.inside import keeper_of, renewal_of, store_of
 from tests.engine.jumping_loop import LoopClock, run_jumping

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive._kernel.define.in_run import RunContext
 from outlive.errors.program import NotInRunError
 from outlive.testing import TestEngine
+from outlive.types import RunContext
 from tests.engine.inside import crash
 from tests.engine.support import Place, hold, in_time, note, parks, stage, waits
 

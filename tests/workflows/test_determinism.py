@@ -10,7 +10,7 @@ from uuid import UUID
 import pytest
 
 import outlive
-from outlive._kernel.journal.event import StepSucceeded
+from outlive.events import StepSucceeded
 from outlive.limits import Limits
 from tests.engine.inside import crash
 from tests.engine.support import Place, events_of, hold, in_time, note, stage, until, waits

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive._kernel.journal.event import RunCreated, StepSucceeded
+from outlive.events import RunCreated, StepSucceeded
 from outlive.testing.fsck import check_store
 from tests.engine.dying import die_at_each_commit
 from tests.engine.inside import crash

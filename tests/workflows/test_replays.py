@@ -16,13 +16,13 @@ import pytest
 import outlive
 from outlive._kernel.define.registry import Registry
 from outlive._kernel.journal.arguments import Signature
-from outlive._kernel.journal.event import RunClaimed, RunReleased
 from outlive._kernel.replay.command import WorkflowSpec
 from outlive._kernel.runtime.environment import ReplayPace
 from outlive._kernel.runtime.session import replays
 from outlive._kernel.runtime.wakeup import Wakeup
 from outlive._kernel.store.contract import Store
 from outlive.errors import StoreUnavailableError
+from outlive.events import RunClaimed, RunReleased
 from outlive.limits import Limits
 from tests.engine.inside import (
     counters_of,

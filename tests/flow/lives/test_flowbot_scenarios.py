@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from outlive import flow
-from outlive._kernel.journal.event import RunClaimed
 from outlive.errors import CommitUnknownError, RunNotFoundError, StoreUnavailableError
 from outlive.errors.run import RunNotParkedError
+from outlive.events import RunClaimed
 from tests.engine.faults import FaultyStore, faulty, unavailable, unknown
 from tests.engine.inside import crash
 from tests.engine.support import Place, events_of, in_time, stage, until

@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 from outlive import flow
-from outlive._kernel.journal.event import AttemptFailed, RunCreated, StepSucceeded
 from outlive.errors import RunCancelledError, RunFailedError
+from outlive.events import AttemptFailed, RunCreated, StepSucceeded
 from outlive.limits import Limits
 from tests.engine.inside import crash, trees_of
 from tests.engine.support import Place, events_of, in_time, stage, until, waits
