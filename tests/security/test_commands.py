@@ -78,7 +78,10 @@ def test_an_invalid_span_of_a_key_is_a_mistake(url: str) -> None:
         (("--auth-header", "x-user", "--auth-proxies", "10.0.0.5"), "give --auth keys (auth.mode"),
         (("--auth-proxies", "10.0.0.5"), "give --auth-header (auth.header) too"),
         (("--auth", "keys", "--auth-header", "x-user"), "needs the addresses of the proxies"),
-        (("--auth", "keys", "--auth-header", "x-user", "--auth-proxies", "proxy"), "is not an address"),
+        (
+            ("--auth", "keys", "--auth-header", "x-user", "--auth-proxies", "proxy"),
+            "is neither an address nor a network",
+        ),
         (("--auth", "open"), "Invalid value"),
     ],
 )
