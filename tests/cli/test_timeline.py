@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import msgspec
+import pytest
 
 from outlive._kernel.client.timeline import Line, LineKind, LineState, Timeline
 from outlive._kernel.journal import event as journal
@@ -13,6 +15,9 @@ from outlive._kernel.values.event import event_of
 from outlive._kernel.values.failure import failure_of
 from outlive.cli.drawing import drawn
 from outlive.types import Event
+from tests.golden.make_timelines import expected_of, said
+from tests.golden.make_timelines import shown as shown_of
+from tests.golden.test_golden import FILES
 
 SECOND = 1_000_000
 T0 = 1_700_000_000 * SECOND
@@ -135,6 +140,24 @@ def test_step_that_is_called_again_after_a_retry_has_a_line_of_its_own() -> None
     assert first.note == 'came to {"sent":7}'
     assert (second.name, second.state, second.failure) == ("charge", LineState.DONE, None)
     assert (second.began_at, second.ended_at) == (T0 + 60 * SECOND + SECOND // 2, T0 + 61 * SECOND)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_golden_history_has_the_rows_that_the_dashboard_has(path: Path) -> None:
+    """The bars, gaps and end too; `tests/e2e/test_timeline.py` compares the dashboard with this file."""
+    assert said(Timeline(shown_of(path))) == expected_of(path)
+
+
+def test_step_that_was_delayed_began_after_the_delay() -> None:
+    """An outcome that does not say how long it took counts from there, and not from the first event of the step."""
+    story: list[journal.AnyEvent] = [
+        STORY[0],
+        journal.StepDelayed(**at(1, call="ring", until_at=T0 + 60 * SECOND, by="rate limit bell")),
+        journal.StepSucceeded(**at(61, call="ring", result=value(1))),
+    ]
+
+    (attempt,) = lines_of(story)["ring"].attempts
+    assert (attempt.began_at, attempt.ended_at) == (T0 + 60 * SECOND, T0 + 61 * SECOND)
 
 
 def test_timeline_is_drawn_on_a_scale_that_shows_short_steps_beside_long_waits() -> None:

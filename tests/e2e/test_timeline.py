@@ -10,10 +10,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import msgspec
 import pytest
 from playwright.sync_api import Browser
 
 from tests.e2e.site import Site
+from tests.golden.make_timelines import expected_of, shown
+from tests.golden.test_golden import FILES
 
 Call: TypeAlias = Callable[..., Any]
 BEGAN = datetime(2026, 11, 16, 14, 2, 11, tzinfo=UTC)
@@ -32,6 +35,31 @@ FOLDED = """({Timeline}, events) => {
     })),
     gaps: it.gaps.map((gap) => [after(gap.from), after(gap.to), gap.lost, gap.taken]),
     owners: it.owners.map((owner) => [owner.worker, owner.lost]),
+    end: it.end?.status ?? null,
+  };
+}"""
+
+
+DONE = ("succeeded", "continued", "decided", "approved", "rejected")
+"""The states of a page for which a terminal has one word."""
+SAID = """({Timeline}, events) => {
+  const it = new Timeline().takeAll(events);
+  const after = (moment) => (moment === null ? null : Math.round((moment - it.beganAt) * 1000));
+  const shown = it.lines().filter(({row}) => ['step', 'child', 'other', 'approval'].includes(row.kind));
+  const attempts = (row) => row.bars.filter((bar) => row.kind !== 'step' || !['again', 'wait'].includes(bar.kind));
+  const nameOf = (session) => session.replace(/#[^#]*$/, '');
+  return {
+    rows: shown.map(({row, depth}) => ({
+      name: row.kind === 'child' ? `${row.label}, version ${row.version}` : row.label,
+      kind: row.kind === 'other' ? 'run' : row.kind,
+      depth,
+      state: [row.state, row.open],
+      failure: row.failure?.message ?? null,
+      bars: attempts(row).map((bar) => [after(bar.from), after(bar.to)]),
+    })),
+    gaps: it.gaps.map((gap) => [
+      after(gap.from), after(gap.to), `worker ${nameOf(gap.lost)} was lost; worker ${nameOf(gap.taken)} took over`,
+    ]),
     end: it.end?.status ?? null,
   };
 }"""
@@ -67,6 +95,25 @@ def micros(ms: float) -> int:
 
 CREATED = event(0, 0, "RunCreated", workflow="refund", version=1, worker="a1")
 FAILURE = {"type": "ValueError", "message": "no"}
+
+
+def state_of(row: dict[str, Any]) -> str:
+    """The word of a terminal for the state of a row."""
+    state, is_open = row["state"]
+    if is_open:
+        return "open"
+    return "done" if state in DONE else "failed" if state == "failed" else "stopped"
+
+
+def test_golden_histories_have_the_rows_that_a_terminal_has(call: Call) -> None:
+    """The bars, gaps and end too; `tests/cli/test_timeline.py` compares `outlive runs show` with the same files."""
+    found = {path.stem: call("timeline", SAID, msgspec.to_builtins(shown(path))) for path in FILES}
+    for each in found.values():
+        for row in each["rows"]:
+            row["state"] = state_of(row)
+
+    assert found == {path.stem: expected_of(path) for path in FILES}
+    assert any(each["gaps"] for each in found.values())
 
 
 def test_attempts_are_bars_with_their_back_offs_between(call: Call) -> None:

@@ -18,6 +18,7 @@ from tests.golden.ask_stories import ASK_STORIES
 from tests.golden.flow_stories import FLOW_STORIES
 from tests.golden.late_stories import LATE_STORIES
 from tests.golden.limit_stories import LIMIT_STORIES
+from tests.golden.lost_stories import LOST_STORIES
 from tests.golden.machine_stories import MACHINE_STORIES
 from tests.golden.more_stories import MORE_STORIES
 from tests.golden.name_stories import NAME_STORIES
@@ -43,6 +44,7 @@ ALL_STORIES = (
     | TAG_STORIES
     | TALK_STORIES
     | LATE_STORIES
+    | LOST_STORIES
     | QUEUE_STORIES
     | FLOW_STORIES
     | NAME_STORIES

@@ -76,6 +76,7 @@ class Line(msgspec.Struct, kw_only=True):
 
 _ENDED = {"succeeded": LineState.DONE, "continued": LineState.DONE, "failed": LineState.FAILED}
 _OF_STEP = frozenset({"StepSucceeded", "StepFailed", "AttemptFailed", "StepDelayed", "StepProgressed", "StepIntended"})
+_TAKEN_BACK = frozenset({LineKind.STEP, LineKind.CHILD, LineKind.OTHER, LineKind.APPROVAL})
 ENDS = {
     "RunSucceeded": "succeeded",
     "RunFailed": "failed",
@@ -94,10 +95,16 @@ class Timeline:
         """When the root began its life."""
         self.last_at = 0
         """The last event."""
+        self.end = ""
+        """The status of the root after its end; empty while it goes on."""
         self._root_id = ""
         self._lines: dict[str, list[Line]] = {}
         """By the id of the run."""
         self._steps: dict[tuple[str, str], Line] = {}
+        self._not_before: dict[tuple[str, str], int] = {}
+        """When the next attempt of a step could begin at the earliest, if an event said so."""
+        self._by_seq: dict[int, Line] = {}
+        """The lines of steps, children and requests by the numbers of their events, for a retry to take back."""
         self._children: dict[str, Line] = {}
         self._others: dict[str, Line] = {}
         self._approvals: dict[tuple[str, str], Line] = {}
@@ -106,6 +113,8 @@ class Timeline:
         self._timers: frozenset[str] = frozenset()
         """The timers in the last wait of the run: the line of that wait says everything about them."""
         self._owner = ""
+        self._taken_over_at = 0
+        """When the last worker took the tree over from one that was lost, if that was the last claim."""
         for event in events:
             self._root_id = self._root_id or event.run_id
             self._take(event)
@@ -153,14 +162,19 @@ class Timeline:
                 self._mark(event)
             case "RunClaimed":
                 self._claim(event)
+            case "RunRetried":
+                self._retry(event)
             case "RunSuspended" | "RunReleased" | "RunParked":
                 self._begin_rest(event)
             case "TimerFired" if data["call"] in self._timers:
                 """The line of the wait has ended here."""
             case "DetachedStarted":
                 self._others[data["run_id"]] = self._add(event, LineKind.OTHER, f"run {data['run_id']}")
-            case "DetachedEnded" if data["run_id"] in self._others:
-                line = self._others.pop(data["run_id"])
+            case "DetachedEnded":
+                # The run may be one that was only waited for.
+                line = self._others.pop(data["run_id"], None) or self._add(
+                    event, LineKind.OTHER, f"run {data['run_id']}"
+                )
                 line.note = data["status"].replace("_", " ")
                 self._close(line, event, _ENDED.get(data["status"], LineState.STOPPED), event.failure)
             case "ApprovalRequested":
@@ -173,6 +187,7 @@ class Timeline:
 
     def _claim(self, event: Event) -> None:
         worker = event.data["worker"]
+        self._taken_over_at = microseconds_of(event.at) if event.data["interrupted"] else 0
         if event.data["interrupted"]:
             lost = f"worker {name_in(self._owner)} was lost" if self._owner else "its worker was lost"
             line = self._add(event, LineKind.LOST, f"{lost}; worker {name_in(worker)} took over")
@@ -181,6 +196,18 @@ class Timeline:
         elif worker != self._owner:
             self._mark(event)
         self._owner = worker
+
+    def _retry(self, event: Event) -> None:
+        self._mark(event)
+        if event.run_id == self._root_id:
+            self.end = ""
+        for seq in event.data["undone"]:
+            if (line := self._by_seq.get(seq)) is not None:
+                line.state, line.note = LineState.STOPPED, "taken back by a retry"
+        for request in event.data["approvals"] or ():
+            # The end of the run had closed it. Now it is open again, on a line of its own.
+            if (line := self._approvals.get((event.run_id, request["call"]))) is not None:
+                self._approvals[event.run_id, request["call"]] = self._add(event, LineKind.APPROVAL, line.name)
 
     def _begin_rest(self, event: Event) -> None:
         data = event.data
@@ -201,8 +228,8 @@ class Timeline:
         self._children[event.run_id] = self._add(event, LineKind.CHILD, name, run_id=parent_id)
 
     def _end_approval(self, event: Event) -> None:
-        line = self._approvals.pop((event.run_id, event.data["approval"]), None)
-        if line is None:
+        line = self._approvals.get((event.run_id, event.data["approval"]))
+        if line is None or line.ended_at is not None:
             self._mark(event)
         elif event.type == "ApprovalClosed":
             line.note = "no longer waited for"
@@ -225,6 +252,7 @@ class Timeline:
         else:
             line = self._mark(event)
             line.state, line.failure = state, event.failure
+            self.end = status
 
     # -- Steps -----------------------------------------------------------------------------------------------
 
@@ -249,8 +277,11 @@ class Timeline:
                 line.failure = event.failure
             case "StepDelayed":
                 line.note = f"had to wait for {data['by']}"
+                self._not_before[key] = data["until_at"]
             case "StepIntended" if not data["attempt"]:
                 self._close(line, event, LineState.STOPPED)
+            case "StepIntended":
+                self._not_before[key] = microseconds_of(event.at)
             case "StepProgressed":
                 line.note = f"came to {compact(data.get('progress'))}"
             case _:
@@ -258,8 +289,10 @@ class Timeline:
 
     def _attempt(self, line: Line, event: Event) -> None:
         at, took = microseconds_of(event.at), event.data["took"]
-        began_at = at - took if took else max(line.began_at, _last_end(line))
+        earliest = max(line.began_at, _last_end(line), self._not_before.pop((event.run_id, event.data["call"]), 0))
+        began_at = at - took if took else min(max(earliest, self._taken_over_at), at)
         line.attempts.append(Attempt(began_at, at, event.failure))
+        self._by_seq[event.seq] = line
         # Earlier attempts may have been on a worker that was lost, which no event says.
         line.began_at = min(line.began_at, began_at)
 
@@ -272,6 +305,8 @@ class Timeline:
         began_at = microseconds_of(event.at)
         line = Line(kind=kind, name=name, run_id=run_id, depth=depth, began_at=began_at, attempts=[])
         self._lines.setdefault(run_id, []).append(line)
+        if kind in _TAKEN_BACK:
+            self._by_seq[event.seq] = line
         return line
 
     def _mark(self, event: Event, *, note: str = "") -> Line:

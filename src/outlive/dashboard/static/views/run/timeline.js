@@ -464,6 +464,11 @@ const TAKERS = {
   },
   RunResumed: (it, event, data, at) => moment(it, event, at, 'parked', 'parked', 'resumed'),
   RunRetried(it, event, data, at, number) {
+    for (const { call } of data.approvals ?? []) {
+      // The end of the run had closed it. Now it is open again, in a row of its own.
+      const before = it.last(number, 'approval', call);
+      if (before) openApproval(it, event, at, number, call, before.label);
+    }
     if (number) return null;
     it.end = null;
     for (const seq of data.undone) {
@@ -563,11 +568,8 @@ const TAKERS = {
     return row;
   },
   ApprovalRequested(it, event, data, at, number) {
-    const row = it.row(number, 'approval', data.call, `approval ${data.name}`, at);
-    row.approval = data.call;
+    const row = openApproval(it, event, at, number, data.call, `approval ${data.name}`);
     row.note = data.assignees?.length ? `asks ${data.assignees.join(', ')}` : '';
-    row.state = 'waiting';
-    row.bars.push({ from: at, to: null, kind: 'wait', seq: event.seq });
     return row;
   },
   ApprovalEscalated(it, event, data, at, number) {
@@ -609,6 +611,8 @@ const TAKERS = {
   DetachedEnded(it, event, data, at, number) {
     const row = it.last(number, 'other', data.run_id) ?? it.row(number, 'other', data.run_id, `run ${data.run_id}`, at);
     row.link = data.run_id;
+    // A run that was only waited for has no beginning here.
+    if (!row.bars.length) row.bars.push({ from: at, to: null, kind: 'run', seq: event.seq });
     endBars(row, at, BAR_OF[data.status] ?? 'off');
     it.close(row, data.status);
     row.failure = data.failure ?? null;
@@ -641,6 +645,14 @@ function settle(it, event, data, at, number) {
   row.note = '';
   endBars(row, at, 'ok');
   it.close(row, 'settled');
+  return row;
+}
+
+function openApproval(it, event, at, number, call, label) {
+  const row = it.row(number, 'approval', call, label, at);
+  row.approval = call;
+  row.state = 'waiting';
+  row.bars.push({ from: at, to: null, kind: 'wait', seq: event.seq });
   return row;
 }
 
