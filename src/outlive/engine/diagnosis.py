@@ -20,6 +20,7 @@ from typing import Any
 import msgspec
 
 from outlive._kernel.model.instant import MICROSECONDS, instant_of
+from outlive._kernel.model.run import OPEN
 from outlive._kernel.model.under_way import cell_of, report_in, span_shown, step_of, steps_shown
 from outlive._kernel.runtime.clock import SystemClock
 from outlive._kernel.store.contract import WorkerInfo
@@ -178,7 +179,7 @@ async def _inside(engine: Engine, *, shows_values: bool) -> AsyncIterator[Findin
     workers = await store.list_workers()
     live = [worker for worker in workers if worker.is_live]
     gone = [worker for worker in workers if not worker.is_live and worker.runs]
-    open_runs = await engine.count(status=["pending", "running", "waiting", "parked"])
+    open_runs = await engine.count(status=OPEN)
     if live or not int(open_runs):
         yield well("workers", f"{len(live)} alive, {open_runs} open runs")
     else:

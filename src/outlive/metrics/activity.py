@@ -17,6 +17,7 @@ from outlive._kernel.client.finding import COUNT_MAX
 from outlive._kernel.journal.codec import open_rows
 from outlive._kernel.model import Run, RunFilter, RunStatus
 from outlive._kernel.model.instant import MICROSECONDS
+from outlive._kernel.model.run import FAILED, OPEN
 from outlive._kernel.replay.lookahead import begun_at
 from outlive._kernel.store.contract import PAGE_SIZE_MAX, Store
 from outlive.engine import Engine
@@ -30,12 +31,11 @@ TIMED_MAX = 200
 """So many of the runs that were created last and have ended say how long runs take."""
 BEGINNING_ROWS_MAX = 4
 """Rows of a journal in which the claim that begins the run is looked for; a person may have paused it before."""
-FAILED = (RunStatus.FAILED, RunStatus.TIMED_OUT)
 GROUPS: dict[str, tuple[RunStatus, ...]] = {
     "succeeded": (RunStatus.SUCCEEDED, RunStatus.CONTINUED),
     "failed": FAILED,
     "cancelled": (RunStatus.CANCELLED,),
-    "open": (RunStatus.PENDING, RunStatus.RUNNING, RunStatus.WAITING, RunStatus.PARKED),
+    "open": OPEN,
 }
 
 

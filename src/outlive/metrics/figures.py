@@ -17,6 +17,7 @@ import msgspec
 from outlive._kernel.client.finding import COUNT_MAX
 from outlive._kernel.model import RunFilter, RunStatus
 from outlive._kernel.model.instant import MICROSECONDS
+from outlive._kernel.model.run import OPEN
 from outlive._kernel.store.contract import Store
 from outlive._kernel.values.queue import QueueState
 from outlive._tasks import within
@@ -24,8 +25,6 @@ from outlive.engine import Engine
 from outlive.errors import OutliveError
 from outlive.errors.run import QueueNotFoundError
 
-OPEN = (RunStatus.PENDING, RunStatus.RUNNING, RunStatus.WAITING, RunStatus.PARKED)
-"""The statuses that are counted; runs that have ended are counted when they end."""
 PENDING_LOOKED_AT = 1_000
 """So many of the pending runs without a queue that were created first are asked how long they have been due."""
 QUEUES_MAX = 200

@@ -15,7 +15,7 @@ from msgspec.structs import asdict, replace
 from outlive._features.approvals.deciding import Decider
 from outlive._kernel.client.access import Access
 from outlive._kernel.client.acting import ACTOR_CHARACTERS_MAX, acting, check_acts_on, doing
-from outlive._kernel.client.secret_token import Token, new_token, read_token
+from outlive._kernel.client.secret_token import UNKNOWN_HASH, Token, new_token, read_token
 from outlive._kernel.model import given
 from outlive._kernel.model.approval import Approval
 from outlive._kernel.model.given import Span
@@ -27,7 +27,6 @@ from outlive.errors.run import ApprovalClosedError, ApprovalNotFoundError
 
 PREFIX = "old"
 LINK_CELLS = "outlive.link/"
-_NO_HASH = "0" * 64
 
 
 class LinkRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -134,7 +133,7 @@ class Links:
         store = self._access.timed_store
         held = await store.read_cell(LINK_CELLS + token.id)
         record = _read(held)
-        is_right = token.fits(_NO_HASH if record is None else record.hash)
+        is_right = token.fits(UNKNOWN_HASH if record is None else record.hash)
         if record is None or not is_right or record.used_at is not None or record.expires_at <= store.now():
             raise LinkRefusedError
         return token, record

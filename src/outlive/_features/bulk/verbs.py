@@ -20,7 +20,7 @@ from outlive._features.bulk.workflow import BULK, BulkGroup, BulkPage, BulkReque
 from outlive._features.retention.purging import Purging
 from outlive._features.security.audit_log import AuditLog
 from outlive._kernel.client.acting import ACTING, TOGETHER, Commits, acting, own_bounds
-from outlive._kernel.client.bulk import ENDED_BADLY, OPEN, TreeFilters, acted_on, side_by_side
+from outlive._kernel.client.bulk import TreeFilters, acted_on, side_by_side
 from outlive._kernel.client.client import Client
 from outlive._kernel.client.finding import Page, filter_of
 from outlive._kernel.client.handle import RunHandle, StoredRun
@@ -30,7 +30,7 @@ from outlive._kernel.journal.codec import creation_in
 from outlive._kernel.model import TERMINAL, Run, RunStatus, check_run_id, definition_key, given
 from outlive._kernel.model.instant import MICROSECONDS, instant_of
 from outlive._kernel.model.retention import KEEP_SECONDS_MIN
-from outlive._kernel.model.run import definition_shown
+from outlive._kernel.model.run import ENDED_BADLY, MOVING, OPEN, definition_shown
 from outlive._kernel.values.run import Status
 from outlive.errors import (
     EngineClosedError,
@@ -50,9 +50,9 @@ LISTED_MAX = 100
 ENGINE = "outlive.bulk"
 """The actor of an operation for which the program names none."""
 _STATUSES: dict[BulkVerb, tuple[RunStatus, ...]] = {
-    "cancel": (*OPEN, RunStatus.PARKED),
+    "cancel": OPEN,
     "retry": ENDED_BADLY,
-    "pause": OPEN,
+    "pause": MOVING,
     "resume": (RunStatus.PARKED,),
     "purge": TERMINAL,
 }

@@ -17,25 +17,22 @@ from typing import Any, Literal
 import msgspec
 
 from outlive._kernel.define.in_step import CURRENT_STEP
-from outlive._kernel.define.intervention import Intervention, Refusal, intervention_spec
+from outlive._kernel.define.intervention import WHILE_STORE_IS_AWAY, Intervention, Refusal, intervention_spec
 from outlive._kernel.define.own import OwnWorkflows
 from outlive._kernel.journal.arguments import Signature
-from outlive._kernel.model import Retry, Run, RunFilter
+from outlive._kernel.model import Run, RunFilter
 from outlive._kernel.model.queue import Place
 from outlive._kernel.replay.ask import cancel_detached, end_of, run_step, start_detached, this_execution
 from outlive._kernel.replay.command import StepOptions, StepSpec, WorkflowSpec
 from outlive._kernel.replay.deciding import publish
 from outlive._kernel.replay.ending import result_of
 from outlive._kernel.replay.frame import SCOPE
-from outlive.errors import EngineClosedError, StoreUnavailableError
 
 BulkVerb = Literal["cancel", "retry", "pause", "resume", "purge"]
 REFUSALS_MAX = 1_000
 """The limit for the refusals of one operation that are listed; the others are counted."""
 REFUSALS_SHOWN = 20
 """While it goes on."""
-_AGAIN = Retry(attempts=2**31, first=0.1, factor=2, cap=10, on=(StoreUnavailableError, EngineClosedError))
-"""Try again for as long as the store is away."""
 OWN = "it says what was done to which runs, in the name of the person who asked for it"
 
 
@@ -171,7 +168,7 @@ async def _apply(request: BulkRequest, run_ids: list[str]) -> list[Refusal]:
 
 
 def _step(name: str, fn: Any) -> StepSpec:
-    options = StepOptions(retry=_AGAIN, unsettable=OWN)
+    options = StepOptions(retry=WHILE_STORE_IS_AWAY, unsettable=OWN)
     return StepSpec(name=name, fn=fn, signature=Signature(fn, name), is_async=True, options=options)
 
 

@@ -32,13 +32,13 @@ from outlive._kernel.journal.event import (
 )
 from outlive._kernel.model import Payload, Run, RunStatus, WaitKind
 from outlive._kernel.model.instant import MICROSECONDS
+from outlive._kernel.model.run import ENDED_BADLY
 from outlive._kernel.model.state_graph import StateBox, StateGraph
 from outlive._kernel.replay.snapshot import Standing
 
 T = TypeVar("T")
 
 ROUTER, LEFT = "router", "@state/"
-_ENDED_BADLY = frozenset((RunStatus.FAILED, RunStatus.TIMED_OUT, RunStatus.CANCELLED))
 _WAITING_KINDS = {
     WaitKind.SIGNAL: {"workflow"},
     WaitKind.APPROVAL: {"workflow"},
@@ -208,7 +208,7 @@ class StateProgress:
             self._guess_way(run)
         views = {name: self._views.get(name, StepView()) for name in self._states}
         here = views[self._current]
-        if run.status in _ENDED_BADLY and here.state is not StepState.UNDONE:
+        if run.status in ENDED_BADLY and here.state is not StepState.UNDONE:
             views[self._current] = msgspec.structs.replace(here, state=StepState.FAILED)
         elif here.state is StepState.RUNNING and not run.status.is_terminal:
             views[self._current] = self._open_view(here, run)

@@ -18,9 +18,10 @@ from outlive._kernel.client.beside import Beside, at_once
 from outlive._kernel.client.client import Client
 from outlive._kernel.client.handle import RunHandle, StoredRun
 from outlive._kernel.client.start_options import StartOptions, start_arguments
-from outlive._kernel.model import RunFilter, RunStatus, given
+from outlive._kernel.model import RunFilter, given
 from outlive._kernel.model.instant import instant_of
 from outlive._kernel.model.pause import Pause
+from outlive._kernel.model.run import UNENDED
 from outlive._kernel.values.run import Run
 from outlive.errors.flow import FlowDisabledError, FlowInUseError, FlowNotFoundError
 
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from outlive._features.flows.flow import FlowWorkflow
     from outlive._features.flows.library.reading import ReadDocument
 
-OPEN = tuple(status for status in RunStatus if not status.is_terminal)
 RUNS_SHOWN_MAX = 5
 PURGE_AT_ONCE = 1_000
 
@@ -209,7 +209,7 @@ class Flows:
         expected = _number(where, "expected", expected)
         await self._library.entry(name)
         store = self._access.store
-        is_open = RunFilter(workflow=name, statuses=OPEN)
+        is_open = RunFilter(workflow=name, statuses=UNENDED)
         found = await store.list_runs(is_open, limit=RUNS_SHOWN_MAX)
         if found and not force:
             raise FlowInUseError(name, [run.id for run in found])

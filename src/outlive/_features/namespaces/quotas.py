@@ -21,12 +21,12 @@ import msgspec
 from msgspec.structs import replace
 
 from outlive._kernel.client.acting import doing
-from outlive._kernel.client.bulk import OPEN
 from outlive._kernel.client.client import Client
 from outlive._kernel.define.middleware import Middleware, Next, StartCall
 from outlive._kernel.model import RunFilter, given
 from outlive._kernel.model.instant import MICROSECONDS
 from outlive._kernel.model.pause import EVERYTHING
+from outlive._kernel.model.run import MOVING
 from outlive._kernel.store.contract import Store
 from outlive.errors import StoreError
 from outlive.errors.run import QuotaExceededError
@@ -213,7 +213,7 @@ async def usage_in(store: Store) -> Usage:
     quota = quota_in(await store.read_cell(QUOTA_CELL))
     open_runs = starts = None
     if quota.open_runs is not None:
-        open_runs = await store.count_runs(RunFilter(statuses=OPEN, roots_only=True), limit=max(1, quota.open_runs))
+        open_runs = await store.count_runs(RunFilter(statuses=MOVING, roots_only=True), limit=max(1, quota.open_runs))
     if quota.starts_per_minute is not None:
         lately = RunFilter(since_at=store.now() - MINUTE_MICROSECONDS, roots_only=True)
         starts = await store.count_runs(lately, limit=max(1, quota.starts_per_minute))

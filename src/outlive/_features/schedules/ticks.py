@@ -27,12 +27,11 @@ import msgspec
 from msgspec.structs import replace
 
 from outlive._features.schedules.schedule import ScheduleSpec
-from outlive._kernel.model.instant import MICROSECONDS, instant_of, microseconds_of
+from outlive._kernel.model.instant import HOUR, MICROSECONDS, instant_of, microseconds_of
 
 MICROSECOND = timedelta(microseconds=1)
 MINUTE = 60 * MICROSECONDS
 DAY = 86_400 * MICROSECONDS
-HOUR = 3_600 * MICROSECONDS
 EXCLUDED_MAX = 5_000
 """Excluded spans, of a minute, an hour or a day, in a row before a schedule counts as one that never ticks again."""
 AHEAD_MAX = 50 * 366 * 86_400 * MICROSECONDS

@@ -18,7 +18,7 @@ from outlive._features.security.key import SCOPES, Scope
 from outlive._features.security.key_values import ApiKey, NewKey
 from outlive._kernel.client.access import Access
 from outlive._kernel.client.acting import ACTOR_CHARACTERS_MAX, doing
-from outlive._kernel.client.secret_token import new_token, read_token
+from outlive._kernel.client.secret_token import UNKNOWN_HASH, new_token, read_token
 from outlive._kernel.model import given
 from outlive._kernel.model.given import Span
 from outlive._kernel.model.instant import MICROSECONDS, instant_of
@@ -33,7 +33,6 @@ PREFIX = "olv"
 KEY_CELLS = "outlive.key/"
 USE_SECONDS = 60
 """How exact `last_used_at` is: it is written at most once in so long."""
-_NO_HASH = "0" * 64
 
 
 class KeyRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -151,7 +150,7 @@ class Keys:
         cell = KEY_CELLS + token.id
         record = _read(cell, await store.read_cell(cell))
         # An id that does not exist costs equal work.
-        is_right = token.fits(_NO_HASH if record is None else record.hash)
+        is_right = token.fits(UNKNOWN_HASH if record is None else record.hash)
         if record is None or not is_right:
             return None
         key = _shown(token.id, record, store.now())

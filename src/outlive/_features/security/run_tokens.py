@@ -14,7 +14,7 @@ import msgspec
 from outlive._features.security.keys import is_active
 from outlive._kernel.client.access import Access
 from outlive._kernel.client.acting import check_acts_on, doing
-from outlive._kernel.client.secret_token import new_token, read_token
+from outlive._kernel.client.secret_token import UNKNOWN_HASH, new_token, read_token
 from outlive._kernel.model import given
 from outlive._kernel.model.instant import MICROSECONDS, instant_of
 from outlive.errors import RunNotFoundError
@@ -22,7 +22,6 @@ from outlive.errors import RunNotFoundError
 PREFIX = "olt"
 TOKEN_CELLS = "outlive.token/"
 SECONDS_MAX = 3_600
-_NO_HASH = "0" * 64
 
 
 class TokenRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -99,7 +98,7 @@ class RunTokens:
         store = self._access.timed_store
         record = _read(await store.read_cell(TOKEN_CELLS + token.id))
         # An id that does not exist costs equal work.
-        is_right = token.fits(_NO_HASH if record is None else record.hash)
+        is_right = token.fits(UNKNOWN_HASH if record is None else record.hash)
         if record is None or not is_right or record.expires_at <= store.now():
             return None
         if record.key and not await is_active(store, record.key):

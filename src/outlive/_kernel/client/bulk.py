@@ -23,8 +23,6 @@ LIMIT = 100
 """How many runs one call is for unless it says so."""
 AT_ONCE = 64
 """For how many runs a verb is under way at once."""
-ENDED_BADLY = (RunStatus.FAILED, RunStatus.TIMED_OUT, RunStatus.CANCELLED)
-OPEN = (RunStatus.PENDING, RunStatus.RUNNING, RunStatus.WAITING)
 
 T = TypeVar("T")
 R = TypeVar("R")

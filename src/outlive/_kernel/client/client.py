@@ -20,7 +20,7 @@ from outlive._kernel.client.acting import doing
 from outlive._kernel.client.admission import Admission
 from outlive._kernel.client.arrivals import has_published, has_status, in_time
 from outlive._kernel.client.asks import Asks
-from outlive._kernel.client.bulk import ENDED_BADLY, OPEN, BulkFilters, TreeFilters, for_each
+from outlive._kernel.client.bulk import BulkFilters, TreeFilters, for_each
 from outlive._kernel.client.closing import closing_change, is_at_rest, trace_ends
 from outlive._kernel.client.contract import ApprovalVerbs
 from outlive._kernel.client.dead_letters import DeadLetters
@@ -58,6 +58,7 @@ from outlive._kernel.model import Limits, Run, RunStatus, WaitKind, given, known
 from outlive._kernel.model.bounds import UNBOUND, Bounds
 from outlive._kernel.model.long_journal import long_journal_shown
 from outlive._kernel.model.remote import remote_step_of
+from outlive._kernel.model.run import ENDED_BADLY, MOVING, OPEN
 from outlive._kernel.model.under_way import StepUnderWay, timed_out
 from outlive._kernel.model.why import Why
 from outlive._kernel.replay.command import WorkflowSpec
@@ -80,8 +81,6 @@ from outlive.errors.program import WorkflowNotFoundError
 from outlive.errors.run import RunContinuedError, RunDamagedError, RunNotParkedError
 
 V = TypeVar("V")
-MOVES = (RunStatus.PENDING, RunStatus.RUNNING, RunStatus.WAITING)
-"""The statuses of a run that goes on by itself, so that its journal grows."""
 
 
 class Client:
@@ -246,7 +245,7 @@ class Client:
         """The warning for a run whose journal is too long; empty for any other run."""
         events_max = self.limits.history_events_advised_max
         advice = long_journal_shown(run.workflow, events_max)
-        if not advice or run.number or run.status not in MOVES:
+        if not advice or run.number or run.status not in MOVING:
             return ""
         read = self.access.store.read_journal
         if not await read(run.journal, after=events_max - 1, limit=1):
@@ -407,7 +406,7 @@ class Client:
         if run_id is not None and not filters:
             await self._cancel(run_id, reason=reason)
             return []
-        verb, statuses = partial(self._cancel, reason=reason), (*OPEN, RunStatus.PARKED)
+        verb, statuses = partial(self._cancel, reason=reason), OPEN
         return await self._each("engine.cancel", run_id, verb, statuses, filters, is_for_trees=False)
 
     async def _each(
@@ -497,7 +496,7 @@ class Client:
         by = given.text(where, "by", by, like="ann", least=0)
         verb = partial(self._pauser.pause_run, by=by, reason=reason)
         if filters and not all:
-            return await self._each(where, run_id, verb, OPEN, {**filters, "workflow": workflow, "roots_only": True})
+            return await self._each(where, run_id, verb, MOVING, {**filters, "workflow": workflow, "roots_only": True})
         paused = wanted_workflow(where, run_id, workflow, everything=all)
         if paused is not None:
             await self._pauser.pause_workflow(paused, by=by, reason=reason)

@@ -20,6 +20,7 @@ from outlive._kernel.model import Run, RunFilter, RunStatus, given
 from outlive._kernel.model.id import ID_CHARACTERS_MAX
 from outlive._kernel.model.instant import microseconds_of
 from outlive._kernel.model.queue import queue_names
+from outlive._kernel.replay.loop import TIMER
 from outlive._kernel.store.contract import PAGE_SIZE_MAX
 from outlive._kernel.values.count import Count
 from outlive.errors import InvalidArgumentError
@@ -27,8 +28,6 @@ from outlive.errors import InvalidArgumentError
 COUNT_MAX = 10_000
 """How many runs `engine.count` counts unless it is asked for more or fewer."""
 COUNT_LIMIT_MAX = 1_000_000
-TIMER = "@timer"
-"""The name, in histories, of a wait that a timer ends."""
 
 T = TypeVar("T")
 Order = Literal["-created_at", "created_at"]

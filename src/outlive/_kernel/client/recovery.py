@@ -14,13 +14,11 @@ import msgspec
 
 from outlive._kernel.client.why import has_definition, why
 from outlive._kernel.model import Run, RunFilter, RunStatus
+from outlive._kernel.model.run import UNENDED
 from outlive._kernel.store.contract import PAGE_SIZE_MAX, Store, WorkerInfo
 from outlive._kernel.values.run import Run as ShownRun
 from outlive._kernel.values.run import run_of
 from outlive.errors.advice import Advice
-
-OPEN = tuple(status for status in RunStatus if not status.is_terminal)
-
 
 IncompleteKind = Literal["parked", "interrupted", "damaged", "undefined"]
 """Why a run does not move:
@@ -79,7 +77,7 @@ async def find_incomplete(
 
 
 async def _open_roots(store: Store, before: Run | None) -> AsyncIterator[list[Run]]:
-    wanted = RunFilter(statuses=OPEN, roots_only=True)
+    wanted = RunFilter(statuses=UNENDED, roots_only=True)
     cursor = None if before is None else (before.created_at, before.id)
     while page := await store.list_runs(wanted, limit=PAGE_SIZE_MAX, before=cursor):
         yield page

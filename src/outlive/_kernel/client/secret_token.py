@@ -15,6 +15,8 @@ from typing import NamedTuple
 
 SECRET_BYTES = 32
 ID_BYTES = 10
+UNKNOWN_HASH = "0" * 64
+"""A hash that no secret has: one that names no record is compared with it, which takes as long."""
 _ANYWHERE = re.compile(r"\b([a-z]{2,8}_[a-z2-7]{16})_[A-Za-z0-9_-]+")
 _FORM = re.compile(r"([a-z]{2,8})_([a-z2-7]{16})_([A-Za-z0-9_-]{43})")
 

@@ -56,7 +56,6 @@ from outlive.errors import (
 
 REPLACES_MAX = 100
 ANOTHER_ID = "use another id for this one"
-UNSAID = Wanted()
 STARTS_PER_TURN_MAX = 100
 """Starts that are prepared in one turn of the event loop; what runs already goes on between two turns."""
 
@@ -116,7 +115,7 @@ class Starter:
 
     async def place(self, where: str, wanted: Wanted | None, own: Queue | str | None) -> Place:
         """The place of a run of a workflow with the queue `own`. See `Placer.place`."""
-        return await self._placer.place(where, wanted or UNSAID, own, now_at=self._access.store.now())
+        return await self._placer.place(where, wanted or Wanted(), own, now_at=self._access.store.now())
 
     async def start(
         self,

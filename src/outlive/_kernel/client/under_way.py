@@ -14,7 +14,7 @@ import msgspec
 from outlive._kernel.client.access import Access
 from outlive._kernel.client.shown import Shown
 from outlive._kernel.journal.event import RunCreated
-from outlive._kernel.journal.redaction import black_out
+from outlive._kernel.journal.redaction import HIDDEN, black_out
 from outlive._kernel.model import Payload, Run, RunFilter, RunStatus, WaitKind
 from outlive._kernel.model.instant import instant_of
 from outlive._kernel.model.remote import remote_step_of
@@ -32,7 +32,6 @@ from outlive._kernel.model.under_way import (
 from outlive._kernel.model.worker import name_in
 from outlive.errors import OutliveError
 
-HIDDEN = "[redacted]"
 TASKS_MAX = 100
 """Tasks that are looked for: for one run, and for what its tree waits for."""
 

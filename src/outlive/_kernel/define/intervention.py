@@ -28,7 +28,7 @@ from outlive.errors import EngineClosedError, OutliveError, RunExistsError, Stor
 from outlive.errors.run import RunNotRetriableError
 
 OF_RUN = "outlive.intervention:"
-_AGAIN = Retry(attempts=2**31, first=0.1, factor=2, cap=10, on=(StoreUnavailableError, EngineClosedError))
+WHILE_STORE_IS_AWAY = Retry(attempts=2**31, first=0.1, factor=2, cap=10, on=(StoreUnavailableError, EngineClosedError))
 """Try again for as long as the store is away."""
 
 
@@ -108,7 +108,7 @@ async def _carry_out(wanted: Intervention) -> Answer:
     except (RunNotRetriableError, RunExistsError) as error:
         # The worker may have died when it was done and before the journal of this run said so.
         return None if await _is_done(verbs, wanted) else failure_of(error)
-    except _AGAIN.on:
+    except WHILE_STORE_IS_AWAY.on:
         raise
     except OutliveError as error:
         return failure_of(error)
@@ -129,7 +129,7 @@ _STEP = StepSpec(
     fn=_carry_out,
     signature=Signature(_carry_out, "outlive.intervene"),
     is_async=True,
-    options=StepOptions(retry=_AGAIN, unsettable="it says what became of another run"),
+    options=StepOptions(retry=WHILE_STORE_IS_AWAY, unsettable="it says what became of another run"),
 )
 _SIGNATURE = Signature(_intervene, "outlive.intervention")
 

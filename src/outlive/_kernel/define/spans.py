@@ -36,14 +36,14 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 
 from outlive._kernel.define.in_step import StepContext
 from outlive._kernel.journal.failure import class_name
-from outlive._kernel.model import Run, RunStatus
+from outlive._kernel.model import Run
+from outlive._kernel.model.run import FAILED
 from outlive.telemetry import log
 
 TRACEPARENT, TRACESTATE = "traceparent", "tracestate"
 TRACELINK = "tracelink"
 NANOSECONDS = 1_000
 """In a microsecond."""
-FAILED = (RunStatus.FAILED, RunStatus.TIMED_OUT)
 
 _WIRE = TraceContextTextMapPropagator()
 _IDS: ContextVar[tuple[int, int] | None] = ContextVar("outlive_ids", default=None)

@@ -16,7 +16,7 @@ import msgspec
 
 from outlive._kernel.journal.event import AnyEvent, SnapshotTaken, payload_fields
 from outlive._kernel.journal.tagged import DEPTH_MAX, READERS
-from outlive._kernel.journal.value import TAGGED, Stored, codec_for, converter_of, is_record, write_custom
+from outlive._kernel.journal.value import TAG_BYTES, TAGGED, Stored, codec_for, converter_of, is_record, write_custom
 from outlive._kernel.model import Failure, Payload
 from outlive.errors import UnreadableError
 
@@ -44,19 +44,17 @@ class ReadableCodec:
 
 
 READABLE = ReadableCodec()
-_TAG = b'{"$":'
-"""How a value begins that JSON has no form for."""
 
 
 def public_json(data: Stored) -> Any:
     """The public form of stored JSON, for people and for programs in any language."""
     plain = TAGGED.decode_plain(data)
-    return public_of(plain) if _TAG in bytes(data) else plain
+    return public_of(plain) if TAG_BYTES in bytes(data) else plain
 
 
 def is_public(data: Stored) -> bool:
     """Whether stored JSON is its own public form."""
-    return _TAG not in bytes(data)
+    return TAG_BYTES not in bytes(data)
 
 
 def public_value(value: Any, what: str) -> Any:
@@ -117,7 +115,7 @@ def public_event(event: AnyEvent) -> AnyEvent:
             changed[field] = tuple(public_event(each) for each in messages)
     for field in payload_fields(type(event)):
         payload = getattr(event, field)
-        if isinstance(payload, Payload) and payload.v is not msgspec.UNSET and _TAG in bytes(payload.v):
+        if isinstance(payload, Payload) and payload.v is not msgspec.UNSET and TAG_BYTES in bytes(payload.v):
             changed[field] = Payload(v=msgspec.Raw(msgspec.json.encode(public_json(payload.v))))
     if (failure := getattr(event, "failure", None)) is not None:
         changed["failure"] = public_failure(failure)

@@ -45,7 +45,7 @@ _EXACT: tuple[type, ...] = (int, str, bool, type(None))
 _LEAVES: frozenset[type] = frozenset({int, str, bool, type(None), float, bytes, Decimal, UUID, date, timedelta})
 """Types without parts: if two values are equal and of such a type, they are the same."""
 
-_TAG = b'{"$":'
+TAG_BYTES = b'{"$":'
 
 Stored = bytes | msgspec.Raw
 
@@ -139,7 +139,7 @@ class TypedCodec:
         try:
             return self._decode(data)
         except (msgspec.MsgspecError, ValueError, TypeError) as error:
-            if _TAG in memoryview(data).tobytes():
+            if TAG_BYTES in memoryview(data).tobytes():
                 return self._decode_tagged(data, what)
             raise UnreadableError(what, type_name(self._annotation), str(error)) from error
 

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 MICROSECONDS = 1_000_000
 """How many of them a second has."""
+HOUR = 3_600 * MICROSECONDS
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 

@@ -43,6 +43,16 @@ class RunStatus(enum.Enum):
 STORED = tuple(status for status in RunStatus if status is not RunStatus.DAMAGED)
 """Every status that a row can have."""
 TERMINAL = tuple(status for status in RunStatus if status.is_terminal)
+UNENDED = tuple(status for status in RunStatus if not status.is_terminal)
+"""Every other one: what is parked, and what cannot be read, may go on some day."""
+MOVING = (RunStatus.PENDING, RunStatus.RUNNING, RunStatus.WAITING)
+"""A run goes on without a person."""
+OPEN = (*MOVING, RunStatus.PARKED)
+"""A run that can be read, and has not ended."""
+FAILED = (RunStatus.FAILED, RunStatus.TIMED_OUT)
+"""A run ended with an error of its own."""
+ENDED_BADLY = (*FAILED, RunStatus.CANCELLED)
+"""A run ended, and has no result."""
 
 
 def definition_key(workflow: str, version: int) -> str:

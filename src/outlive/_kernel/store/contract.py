@@ -59,6 +59,7 @@ from outlive.errors.store import StoreWentBackError
 
 __all__ = [
     "CLOSE_SECONDS",
+    "NO_LIMIT",
     "PAGE_SIZE_MAX",
     "TRANSACTION_SECONDS_MAX",
     "Action",
@@ -87,6 +88,8 @@ __all__ = [
 ]
 
 PAGE_SIZE_MAX = 1_000
+NO_LIMIT = 2**62
+"""A limit that nothing reaches, where a statement must have one."""
 CLOSE_SECONDS = 1.0
 """How long it may take to close a store that is away."""
 TRANSACTION_SECONDS_MAX = 30.0

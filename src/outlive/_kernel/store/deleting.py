@@ -24,10 +24,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
-from outlive._kernel.model.instant import MICROSECONDS
+from outlive._kernel.model.instant import HOUR
 from outlive._kernel.store.audit import Action
 
-HOUR = 3_600 * MICROSECONDS
 BLOB_GRACE = 24 * HOUR
 """How long a blob stays that no row names, by the clock of the store."""
 BLOB_REFRESH = 12 * HOUR

@@ -17,6 +17,7 @@ from outlive._features.flows.library.loader import FlowLoader
 from outlive._kernel.define.registry import Registry
 from outlive._kernel.journal.codec import Row
 from outlive._kernel.model import RunFilter, RunStatus
+from outlive._kernel.model.run import UNENDED
 from outlive._kernel.runtime.tree.claim_data import blob_ids
 from outlive._kernel.store.contract import PAGE_SIZE_MAX, Store
 from outlive.engine import Engine
@@ -28,7 +29,6 @@ from outlive.testing.deploy.verdict import Tree
 if TYPE_CHECKING:
     from outlive._features.deploys.operations import JournalView
 
-OPEN = tuple(status for status in RunStatus if not status.is_terminal)
 COUNT_MAX = 1_000_000
 SERVERS = ("http://", "https://")
 
@@ -184,11 +184,11 @@ class ServerSource:
 
 
 def _filter(workflow: str | None) -> RunFilter:
-    return RunFilter(statuses=OPEN, workflow=workflow, roots_only=True)
+    return RunFilter(statuses=UNENDED, workflow=workflow, roots_only=True)
 
 
 def _filters(workflow: str | None) -> dict[str, Any]:
-    return {"status": OPEN, "roots_only": True} | ({} if workflow is None else {"workflow": workflow})
+    return {"status": UNENDED, "roots_only": True} | ({} if workflow is None else {"workflow": workflow})
 
 
 def _journal_of(it: JournalView) -> tuple[Tree, list[Row]]:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from outlive._features.flows.library.library import Library
 from outlive._features.flows.library.records import FlowEntry, version_of
-from outlive._kernel.model import RunFilter, RunStatus
+from outlive._kernel.model import RunFilter
+from outlive._kernel.model.run import UNENDED
 from outlive._kernel.store.contract import PAGE_SIZE_MAX, Store
 from outlive.errors.flow import FlowDamagedError
 from outlive.telemetry import log
 
 EARLIER_MAX = 50
 """Earlier documents of a flow that count whether or not they have open runs; of those before, only these that have."""
-OPEN = tuple(status for status in RunStatus if not status.is_terminal)
 
 
 async def pinned_hashes(store: Store, library: Library, name: str, entry: FlowEntry) -> list[str]:
@@ -33,7 +33,7 @@ async def pinned_hashes(store: Store, library: Library, name: str, entry: FlowEn
 async def _versions_in_use(store: Store, name: str) -> set[int]:
     found: set[int] = set()
     place: tuple[int, str] | None = None
-    wanted = RunFilter(workflow=name, statuses=OPEN)
+    wanted = RunFilter(workflow=name, statuses=UNENDED)
     while page := await store.list_runs(wanted, limit=PAGE_SIZE_MAX, after=place, oldest_first=True):
         place = page[-1].created_at, page[-1].id
         found |= {run.version for run in page}

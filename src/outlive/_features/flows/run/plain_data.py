@@ -14,12 +14,11 @@ from typing import Any
 import msgspec
 
 from outlive._kernel.journal.arguments import Signature
-from outlive._kernel.journal.value import TAGGED, Stored, ValueCodec
+from outlive._kernel.journal.value import TAG_BYTES, TAGGED, Stored, ValueCodec
 from outlive.errors import UnreadableError, UnserialisableError
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
-_TAG = b'{"$":'
 _DOLLAR = b'"$":'
 
 
@@ -30,7 +29,7 @@ def plain_of(data: Stored, what: str) -> Any:
         UnreadableError: it is not JSON.
     """
     try:
-        if _TAG in memoryview(data).tobytes():
+        if TAG_BYTES in memoryview(data).tobytes():
             # A value without a type may be written with tags: a datetime, a tuple. Plain data has text and lists for
             # them. A field that is really called `$` is not a tag.
             with suppress(UnreadableError, msgspec.MsgspecError, TypeError, ValueError):

@@ -38,6 +38,7 @@ from outlive.cli.values import json_of
 
 if TYPE_CHECKING:
     from outlive._features.bulk.verbs import BulkProgress
+    from outlive._kernel.model.run import RunStatus
     from outlive._kernel.values.run import Run
     from outlive.engine import Engine
 
@@ -77,10 +78,6 @@ def for_many(command: Callable[..., None]) -> Callable[..., None]:
     return chosen
 
 
-OPEN = ("pending", "running", "waiting")
-ENDED_BADLY = ("failed", "timed_out", "cancelled")
-
-
 @dataclass(frozen=True, slots=True)
 class Choice:
     """Which runs a command is for, and whether it is to be done."""
@@ -102,7 +99,7 @@ class Act:
     verb: Callable[[Engine, str], Awaitable[Any]]
     done: str
     """In the words of the answer: `retried`."""
-    statuses: tuple[str, ...]
+    statuses: tuple[RunStatus, ...]
     """The statuses of the runs that are meant if no status is given."""
     is_for_trees: bool = True
     """Whether it is done to the whole tree of a child."""
@@ -257,11 +254,13 @@ def _whole(choice: Choice, *, is_all: bool) -> tuple[str, dict[str, Any]] | None
 
 
 def _act_on_whole(choice: Choice, what: str, done: str, verb: Callable[[Engine], Awaitable[Any]]) -> None:
+    from outlive._kernel.model.run import MOVING
+
     filters = {name: value for name, value in choice.filters.items() if name in ("workflow", "queue")}
 
     async def work() -> tuple[Any, str]:
         async with open_engine(choice.url) as engine:
-            found = await engine.count(**filters, status=OPEN, roots_only=True)
+            found = await engine.count(**filters, status=MOVING, roots_only=True)
             if choice.is_certain:
                 await verb(engine)
             return found, str(found)
@@ -290,8 +289,10 @@ def cancel(choice: Choice, *, reason: str) -> None:
 
     By filters: runs that have not ended.
     """
+    from outlive._kernel.model.run import OPEN
+
     verb: Callable[[Engine, str], Awaitable[Any]] = lambda engine, run_id: engine.cancel(run_id, reason=reason)  # noqa: E731
-    act = Act(verb, "asked to stop", (*OPEN, "parked"), False, "cancel", {"reason": reason})
+    act = Act(verb, "asked to stop", OPEN, False, "cancel", {"reason": reason})
     act_on(choice, act)
 
 
@@ -304,6 +305,8 @@ def retry(choice: Choice, *, reason: str) -> None:
 
     A live worker that has the workflow does it, and the command waits for it. A parked run is resumed instead.
     """
+    from outlive._kernel.model.run import ENDED_BADLY
+
     verb: Callable[[Engine, str], Awaitable[Any]] = lambda engine, run_id: engine.retry(run_id, reason=reason)  # noqa: E731
     act_on(choice, Act(verb, "retried", ENDED_BADLY, True, "retry", {"reason": reason}))
 
@@ -317,12 +320,16 @@ def resume(choice: Choice, *, is_all: bool) -> None:
     --workflow alone, --queue alone and --all let go on what was paused like that. With another filter, for example
     --status parked, runs that fit are resumed one by one.
     """
+    from outlive._kernel.model.run import RunStatus
+
     whole = _whole(choice, is_all=is_all)
     if whole is not None:
         what, filters = whole
         _act_on_whole(choice, what, "resumed", lambda engine: engine.resume(**filters))
         return
-    act_on(choice, Act(lambda engine, run_id: engine.resume(run_id), "resumed", ("parked",), operation="resume"))
+    act_on(
+        choice, Act(lambda engine, run_id: engine.resume(run_id), "resumed", (RunStatus.PARKED,), operation="resume")
+    )
 
 
 @click.command()
@@ -336,6 +343,8 @@ def pause(choice: Choice, *, is_all: bool, by: str, reason: str) -> None:
     --workflow alone, --queue alone and --all pause as a whole, also what is started later. With another filter runs
     that fit now are paused one by one.
     """
+    from outlive._kernel.model.run import MOVING
+
     by = person(choice.url, by)
     whole = _whole(choice, is_all=is_all)
     if whole is not None:
@@ -343,7 +352,7 @@ def pause(choice: Choice, *, is_all: bool, by: str, reason: str) -> None:
         _act_on_whole(choice, what, "paused", lambda engine: engine.pause(**filters, by=by, reason=reason))
         return
     verb: Callable[[Engine, str], Awaitable[Any]] = lambda engine, run_id: engine.pause(run_id, by=by, reason=reason)  # noqa: E731
-    act_on(choice, Act(verb, "paused", OPEN, True, "pause", {"by": by, "reason": reason}))
+    act_on(choice, Act(verb, "paused", MOVING, True, "pause", {"by": by, "reason": reason}))
 
 
 @click.command()
@@ -385,9 +394,11 @@ def skip(choice: Choice, *, call: str | None, result: str | None) -> None:
 
     By filters, this command does it, and not a worker: if it is killed, the runs that are left stay as they are.
     """
+    from outlive._kernel.model.run import RunStatus
+
     given = {} if result is None else {"result": json_of("--result", result)}
     verb: Callable[[Engine, str], Awaitable[Any]] = lambda engine, run_id: engine.skip_step(run_id, call, **given)  # noqa: E731
-    act_on(choice, Act(verb, "resumed without the step", ("parked",)))
+    act_on(choice, Act(verb, "resumed without the step", (RunStatus.PARKED,)))
 
 
 @click.command()
@@ -413,6 +424,8 @@ def fork(
     A live worker that has the workflow does it, and the command waits for it. The id of the new run is printed. By
     filters, this command asks for each fork: if it is killed, the runs that are left are not forked.
     """
+    from outlive._kernel.model.run import ENDED_BADLY
+
     if new_id is not None and len(choice.run_ids) != 1:
         raise Mistake("--id is for the fork of one run: name that run")
     edits = {name: json_of(f"--set {name}", value) for name, value in (tag_of("--set", each) for each in results)}

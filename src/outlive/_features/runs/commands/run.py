@@ -23,7 +23,7 @@ from outlive.cli.edge import STUCK, Mistake, json_option, print_json, settings_w
 from outlive.cli.edge import run as run_to_end
 from outlive.cli.filters import tag_of
 from outlive.cli.values import json_of, seconds_of
-from outlive.dev.place import store_beside
+from outlive.dev.place import DOCUMENTS, store_beside
 
 if TYPE_CHECKING:
     from outlive._kernel.client.handle import RunHandle
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from outlive._kernel.values.event import Event
     from outlive.engine import Engine
 
-DOCUMENTS = (".yaml", ".yml", ".json")
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
 
 

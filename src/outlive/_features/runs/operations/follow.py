@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-import outlive.errors as e
+from outlive._features.runs.operations.runs import MISSING
 from outlive._kernel.client.streams import checked_place
 from outlive._kernel.values.event import Event
 from outlive._kernel.values.run import Run
@@ -14,7 +14,6 @@ from outlive.http.operation import EVENT_STREAM, Call, Content, operation
 from outlive.http.sse import Cursor, StreamEnd, StreamItemView, follow_run, follow_stream, read_cursor
 from outlive.http.wire.runs import FollowQuery, RunsFollowQuery, StreamQuery
 
-MISSING = (e.RunNotFoundError,)
 NOTHING_MORE = Content("text/plain", b"", status=204)
 """A browser that gets this does not come again."""
 

@@ -8,6 +8,7 @@ from typing import Any, TypedDict
 from msgspec.structs import replace
 
 import outlive.errors as e
+from outlive._features.runs.operations.runs import MISSING
 from outlive._kernel.client.message_start import NamedStart
 from outlive._kernel.model.approval import AnyApproval
 from outlive._kernel.values.failure import failure_of
@@ -44,7 +45,6 @@ from outlive.http.wire.runs import (
     StartIfAbsent,
 )
 
-MISSING = (e.RunNotFoundError,)
 ENDED = (e.RunNotFoundError, e.RunFinishedError)
 STARTS = (UnknownWorkflowError, QuotaExceededError)
 TAKES = (*ENDED, InboxFullError, e.PayloadTooLargeError)

@@ -35,6 +35,7 @@ from outlive._kernel.runtime.tree.events import unsent_end, watch_of
 from outlive._kernel.runtime.tree.live import LiveTree
 from outlive._kernel.store.change import ended_of
 from outlive._kernel.store.contract import (
+    NO_LIMIT,
     PAGE_SIZE_MAX,
     Change,
     Claim,
@@ -58,8 +59,6 @@ LOST_SESSIONS_MAX = 20
 READ_AT_ONCE_MAX = 50_000
 """Events that are read at once for all trees of a claim; the journals of the others are read one by one."""
 
-NO_LIMIT = 2**62
-"""For the end of a run that a tree waits for: it is delivered however full the inbox of the tree is."""
 RECONCILE_SECONDS = 30.0
 """How often the trees in memory are compared with the store without a request."""
 

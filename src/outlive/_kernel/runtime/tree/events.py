@@ -33,6 +33,7 @@ from outlive._kernel.journal.event import (
     StepSucceeded,
 )
 from outlive._kernel.journal.failure import failure_of, storable
+from outlive._kernel.journal.fold import STATUS
 from outlive._kernel.journal.recorded import recorded
 from outlive._kernel.journal.redaction import Redaction
 from outlive._kernel.model import Payload, Run, RunStatus
@@ -43,15 +44,6 @@ from outlive._kernel.store.change import ended_of
 from outlive._kernel.store.contract import Ended, Inbound, Message, MessageKind, Watch
 from outlive.errors import OutliveError, RunExistsError, RunNotFoundError
 from outlive.errors.run import ChildRunError, RunContinuedError
-
-_STATUS: dict[type, RunStatus] = {
-    RunSucceeded: RunStatus.SUCCEEDED,
-    RunFailed: RunStatus.FAILED,
-    RunCancelled: RunStatus.CANCELLED,
-    RunTimedOut: RunStatus.TIMED_OUT,
-    RunContinued: RunStatus.CONTINUED,
-}
-
 
 _PLAIN = (MessageKind.CANCEL, MessageKind.RESUME, MessageKind.SKIP, MessageKind.PAUSE)
 """Messages that need nothing from a damaged row but their kind."""
@@ -192,7 +184,7 @@ def message_to_starter(root: Run, event: Ending, *, retried: int = 0) -> Message
         return None
     ended = Ended(
         run_id=root.id,
-        status=_STATUS[type(event)],
+        status=STATUS[type(event)],
         result=event.result if isinstance(event, RunSucceeded) else None,
         failure=event.failure if isinstance(event, RunFailed) else None,
     )

@@ -21,6 +21,7 @@ from outlive._kernel.model.instant import MICROSECONDS
 from outlive._kernel.store.audit import Action
 from outlive._kernel.store.change import has_final_end, judge
 from outlive._kernel.store.contract import (
+    NO_LIMIT,
     PAGE_SIZE_MAX,
     TRANSACTION_SECONDS_MAX,
     Answer,
@@ -67,7 +68,6 @@ from outlive._kernel.store.tables.session_rows import forgotten
 from outlive.errors import ConfigurationError
 from outlive.errors.store import StoreWentBackError
 
-NO_LIMIT = 2**62
 T = TypeVar("T")
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from outlive._kernel.model import Run
 from outlive._kernel.model.queue import queue_cell
 from outlive._kernel.model.run import IN_LINE, OUTSIDE
-from outlive._kernel.store.contract import Answer, Change, Message, Outcome
+from outlive._kernel.store.contract import NO_LIMIT, Answer, Change, Message, Outcome
 from outlive._kernel.store.postgres.audit import audited
 from outlive._kernel.store.postgres.query import BLOB_COLUMNS, EVENT_COLUMNS
 from outlive._kernel.store.postgres.rows import birth_of, state_of, to_text
@@ -21,8 +21,6 @@ from outlive._kernel.store.postgres.streams import to_lines
 from outlive._kernel.store.tables.columns import RUN_COLUMNS, STATE_COLUMNS
 from outlive._kernel.store.tables.journal_rows import Conflict, JournalRows, plain_rows
 from outlive._kernel.store.tables.rows import answer_to_json, item_columns, message_columns, tags_to_json, to_json
-
-NO_LIMIT = 2**62
 
 Values = list[Any]
 

@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any, TypeVar
 
+from outlive._kernel.store.contract import CLOSE_SECONDS
 from outlive._kernel.store.postgres.address import PostgresAddress
 from outlive._kernel.store.postgres.claim import microseconds
 from outlive._kernel.store.postgres.connection import Session, connect
@@ -25,7 +26,6 @@ from outlive.errors.store import StoreWentBackError
 LEASE_SHARE = 1 / 3
 """How much of a lease one renewal may take."""
 SLACK_SECONDS = 0.5
-CLOSE_SECONDS = 1.0
 
 T = TypeVar("T")
 

@@ -14,19 +14,22 @@ from outlive._kernel.model.instant import MICROSECONDS
 from outlive._kernel.store.contract import Claim, Claims, WorkerInfo
 from outlive._kernel.store.postgres.commit import Writing, start_requested
 from outlive._kernel.store.postgres.connection import HURRIED, Session
-from outlive._kernel.store.postgres.queues import claim_queue
+from outlive._kernel.store.postgres.queues import SPARE, claim_queue
 from outlive._kernel.store.postgres.rows import from_text, to_text, to_worker
 from outlive._kernel.store.postgres.take_over import lock_due, take_over
-from outlive._kernel.store.tables.claiming import ClaimRequest, WakeUp, joined, pick, wanted_of
+from outlive._kernel.store.tables.claiming import (
+    SESSION_KEPT_MICROSECONDS,
+    ClaimRequest,
+    WakeUp,
+    joined,
+    pick,
+    wanted_of,
+)
 from outlive._kernel.store.tables.journal_rows import Conflict
 from outlive._kernel.store.tables.queueing import sources
 from outlive._kernel.store.tables.rows import to_json
 
-SESSION_KEPT_MICROSECONDS = 24 * 3600 * MICROSECONDS
-"""For how long an expired session is remembered: its worker may only be asleep, and come back."""
 CLAIM_TRIES_MAX = 3
-SPARE = 100
-"""How many more runs are looked at than are wanted: others may be taking the first ones at this moment."""
 
 
 async def claim_runs(session: Session, wanted: ClaimRequest, writing: Writing, *, turn: int) -> Claims:

@@ -25,8 +25,8 @@ import msgspec
 from msgspec.structs import replace
 
 from outlive._kernel.model.payload import Blob
-from outlive._kernel.store.contract import Change, Delivery, Message, Outcome, Refusal
-from outlive._kernel.store.postgres.batch import NO_LIMIT, Batch, answer_of, plan_rows
+from outlive._kernel.store.contract import NO_LIMIT, Change, Delivery, Message, Outcome, Refusal
+from outlive._kernel.store.postgres.batch import Batch, answer_of, plan_rows
 from outlive._kernel.store.postgres.connection import Session
 from outlive._kernel.store.postgres.fault import RETRIED, sqlstate_of
 from outlive._kernel.store.postgres.rows import to_text

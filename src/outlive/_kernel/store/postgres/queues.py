@@ -24,7 +24,7 @@ from outlive._kernel.store.tables.claiming import ClaimRequest, WakeUp, joined, 
 from outlive._kernel.store.tables.queueing import HOLDERS_MAX, MOVED_MAX, Held, Serving
 
 SPARE = 100
-"""How many more runs are looked at than are wanted, as in `claim`."""
+"""How many more runs are looked at than are wanted."""
 
 
 async def claim_queue(session: Session, name: str, wanted: ClaimRequest, writing: Writing) -> Claims:

@@ -7,13 +7,11 @@ from typing import Any
 
 from outlive._kernel.journal.codec import Row
 from outlive._kernel.model import Run
-from outlive._kernel.store.contract import Answer, Inbound, ItemResult
+from outlive._kernel.store.contract import NO_LIMIT, Answer, Inbound, ItemResult
 from outlive._kernel.store.postgres.connection import Session
 from outlive._kernel.store.postgres.rows import to_inbound, to_run, to_text
 from outlive._kernel.store.tables.rows import to_answer, to_item
 from outlive._kernel.store.tables.searching import SIZE_MAX, Search, Source, covering_source, sources_of
-
-NO_LIMIT = 2**62
 
 
 async def read_journal(session: Session, journal: int, after: int, limit: int | None) -> list[Row]:

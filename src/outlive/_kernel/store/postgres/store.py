@@ -27,6 +27,7 @@ from outlive._kernel.store.audit import AuditFilter, AuditRow
 from outlive._kernel.store.contract import (
     CLOSE_SECONDS,
     PAGE_SIZE_MAX,
+    TRANSACTION_SECONDS_MAX,
     Action,
     Answer,
     CellChange,
@@ -86,7 +87,6 @@ SHARED_PATIENCE_SECONDS = 0.05
 STEP_SESSIONS_MAX = 16
 POOLED_STEP_SESSIONS_MAX = 4
 """Behind a pooler, whose connections (20 by default) are for all engines together."""
-TRANSACTION_SECONDS_MAX = 30.0
 MOMENTS_TRIED = 20
 
 T = TypeVar("T")

@@ -22,12 +22,12 @@ from outlive._kernel.model.payload import Blob
 from outlive._kernel.model.queue import queue_cell, queue_in
 from outlive._kernel.model.run import IN_LINE, OUTSIDE
 from outlive._kernel.store.change import has_final_end
-from outlive._kernel.store.contract import Action, Change, Forgotten, Message, Outcome
+from outlive._kernel.store.contract import NO_LIMIT, Action, Change, Forgotten, Message, Outcome
 from outlive._kernel.store.sqlite.audit import put_audit
 from outlive._kernel.store.sqlite.cells import read_cell
 from outlive._kernel.store.sqlite.connection import Session
 from outlive._kernel.store.sqlite.deleting import put_blob
-from outlive._kernel.store.sqlite.inbox import NO_LIMIT, inherit, put_messages, wake_for_mail
+from outlive._kernel.store.sqlite.inbox import inherit, put_messages, wake_for_mail
 from outlive._kernel.store.sqlite.query import Value, bulk
 from outlive._kernel.store.sqlite.rows import birth_of, decode_strings, state_of
 from outlive._kernel.store.sqlite.streams import put_lines

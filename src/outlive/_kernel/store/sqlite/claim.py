@@ -25,14 +25,19 @@ from outlive._kernel.store.sqlite.rows import (
 )
 from outlive._kernel.store.sqlite.take_over import take_over
 from outlive._kernel.store.sqlite.writer import each
-from outlive._kernel.store.tables.claiming import ClaimRequest, WakeUp, joined, pick, wanted_of
+from outlive._kernel.store.tables.claiming import (
+    SESSION_KEPT_MICROSECONDS,
+    ClaimRequest,
+    WakeUp,
+    joined,
+    pick,
+    wanted_of,
+)
 from outlive._kernel.store.tables.queueing import sources
 from outlive._kernel.store.tables.rows import to_json
 
 DEFINITIONS_FEW = 32
 """So many definitions are looked for one by one."""
-SESSION_KEPT_MICROSECONDS = 24 * 3600 * MICROSECONDS
-"""For how long an expired session is remembered: its worker may only be asleep, and come back."""
 
 
 class Workers:

@@ -17,11 +17,11 @@ import apsw
 from msgspec.structs import replace
 
 from outlive._kernel.model.payload import Blob
-from outlive._kernel.store.contract import Change, Delivery, Message, Outcome
+from outlive._kernel.store.contract import NO_LIMIT, Change, Delivery, Message, Outcome
 from outlive._kernel.store.sqlite.batch import Batch, rename
 from outlive._kernel.store.sqlite.connection import Session
 from outlive._kernel.store.sqlite.deleting import put_blob
-from outlive._kernel.store.sqlite.inbox import NO_LIMIT, put_messages
+from outlive._kernel.store.sqlite.inbox import put_messages
 from outlive._kernel.store.sqlite.query import RELEASE_SAVEPOINT, ROLLBACK_TO_SAVEPOINT, SAVEPOINT, Value, bulk
 from outlive._kernel.store.sqlite.writer import WriteVerb, each
 from outlive._kernel.store.tables.journal_rows import Conflict, plain_rows

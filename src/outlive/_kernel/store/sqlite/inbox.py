@@ -12,7 +12,6 @@ from outlive._kernel.store.sqlite.deleting import put_blob
 from outlive._kernel.store.sqlite.writer import each
 from outlive._kernel.store.tables.rows import answer_to_json, message_columns, tags_in, to_json
 
-NO_LIMIT = 2**62
 ENDED = {status.value for status in RunStatus if status.is_terminal}
 
 

@@ -11,7 +11,7 @@ import apsw
 
 from outlive._kernel.journal.codec import Row
 from outlive._kernel.model import Run
-from outlive._kernel.store.contract import Answer, Inbound, ItemResult
+from outlive._kernel.store.contract import NO_LIMIT, Answer, Inbound, ItemResult
 from outlive._kernel.store.sqlite.connection import Session
 from outlive._kernel.store.sqlite.query import Value, sql
 from outlive._kernel.store.sqlite.rows import (
@@ -29,7 +29,6 @@ from outlive._kernel.store.tables.searching import GROUPS, SIZE_MAX, Search, Sou
 
 READ_ROWS_MAX = 20_000
 """Events that are read at once."""
-NO_LIMIT = 2**62
 
 
 # -- Journals ------------------------------------------------------------------------------------------------

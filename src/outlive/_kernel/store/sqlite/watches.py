@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from outlive._kernel.model import Run
-from outlive._kernel.store.contract import Watch
+from outlive._kernel.store.contract import NO_LIMIT, Watch
 from outlive._kernel.store.sqlite.connection import Session
-from outlive._kernel.store.sqlite.inbox import NO_LIMIT, put_messages
+from outlive._kernel.store.sqlite.inbox import put_messages
 from outlive._kernel.store.sqlite.read import find_runs
 from outlive._kernel.store.sqlite.writer import each
 from outlive._kernel.store.tables.rows import to_json

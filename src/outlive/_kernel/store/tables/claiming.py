@@ -20,6 +20,10 @@ WakeUp = tuple[int, int]
 """A wake-up and the key of its run."""
 
 
+SESSION_KEPT_MICROSECONDS = 24 * 3600 * MICROSECONDS
+"""For how long an expired session is remembered: its worker may only be asleep, and come back."""
+
+
 class ClaimRequest(NamedTuple):
     """The request of a worker to claim runs; see `Store.claim_runs`."""
 
