@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.page import expect_same
+from tests.docs.page import expect_same, first_cells, section_of
 
 ROOT = Path(__file__).parents[2]
 MAP = ROOT / "docs" / "internals" / "architecture.md"
+KERNEL_PAGE = ROOT / "docs" / "internals" / "kernel.md"
 PACKAGE = ROOT / "src" / "outlive"
 
 
@@ -19,7 +20,7 @@ def on_the_map(text: str, room: str) -> set[str]:
     return {name for row in rows for name in re.findall(r"`([\w/]+\.py)`", row)}
 
 
-KERNEL = [f"_kernel/{room}" for room in ("client", "journal", "lease", "replay", "runtime", "store")]
+KERNEL = sorted(f"_kernel/{it.parent.name}" for it in (PACKAGE / "_kernel").glob("*/__init__.py"))
 FEATURES = sorted(f"_features/{it.parent.name}" for it in (PACKAGE / "_features").glob("*/__init__.py"))
 
 
@@ -31,6 +32,34 @@ def test_every_file_of_the_room_is_on_the_map(room: str) -> None:
 
     where = f"docs/internals/architecture.md, the table 'In `{room}`'"
     expect_same(on_the_map(MAP.read_text("utf-8"), room), files, where=where)
+
+
+def test_every_room_is_in_the_drawing() -> None:
+    """The drawing of the rooms names each folder, module and feature of the package, and each room of the kernel."""
+    drawing = section_of(MAP, "## Rooms").split("```")[1].removeprefix("text\n")
+    first = set(re.findall(r"\w+", " ".join(line[:25] for line in drawing.splitlines())))
+    listed = re.findall(r"^ {26}([a-z ,]+)$", drawing, flags=re.MULTILINE)
+    public = {it.stem for it in PACKAGE.glob("*.py")} - {"__init__", "__main__"}
+    folders = {it.parent.name for it in PACKAGE.glob("*/__init__.py")}
+
+    assert {f"_features/{name}" for name in re.findall(r"\w+", " ".join(listed))} == set(FEATURES)
+    assert folders | {Path(room).name for room in KERNEL} <= first
+    assert public <= set(re.findall(r"\w+", drawing))
+
+
+def test_page_about_the_kernel_is_right() -> None:
+    """Its table has every room, its ten types are defined where it says, and the files that it names exist."""
+    text = KERNEL_PAGE.read_text("utf-8")
+    rooms = re.findall(r"`(_kernel/\w+)`", section_of(KERNEL_PAGE, "## Rooms"))
+    types = re.findall(r"^\| `(\w+)` \| `([\w/]+\.py)`", section_of(KERNEL_PAGE, "## Ten types"), flags=re.MULTILINE)
+
+    assert sorted(rooms) == KERNEL
+    assert len(types) == len(first_cells(section_of(KERNEL_PAGE, "## Ten types"))) == 10
+    for name, file in types:
+        defined = rf"^(class {name}\b|{name} = )"
+        assert re.search(defined, (PACKAGE / file).read_text("utf-8"), flags=re.MULTILINE), f"{name} in {file}"
+    for path in re.findall(r"`([\w/]+/\w+\.py)`", text):
+        assert (PACKAGE / path).is_file() or (ROOT / path).is_file(), path
 
 
 def test_only_the_first_column_of_the_right_table_counts() -> None:
