@@ -2,16 +2,33 @@
 
 from __future__ import annotations
 
+import atexit
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from runpy import run_path
+from typing import Any
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.fixture
+def _at_the_end_of_the_test(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The engine of the application leaves when the test ends, and not with the process of all tests."""
+    with ExitStack() as exits:
+
+        def register(call: Callable[..., object], *args: Any) -> None:
+            exits.callback(call, *args)
+
+        monkeypatch.setattr(atexit, "register", register)
+        yield
+
+
+@pytest.mark.usefixtures("_at_the_end_of_the_test")
 def test_a_request_starts_a_run_and_another_one_gets_its_result(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

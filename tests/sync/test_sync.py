@@ -50,6 +50,11 @@ async def tempted() -> str:
     return "it did"
 
 
+def threads_since(before: set[threading.Thread]) -> list[str]:
+    """The threads of sync engines that began after these."""
+    return [each.name for each in set(threading.enumerate()) - before if each.name == "outlive-sync"]
+
+
 async def on_thread(what: Callable[[], T]) -> T:
     """What sync code gives on a thread of its own."""
     return await in_time(asyncio.to_thread(what))
@@ -220,10 +225,11 @@ async def test_streams_and_things_of_later_verbs_are_blocking_too(engine: outliv
 def test_a_program_without_a_loop(tmp_path: Path) -> None:
     """The engine has a thread of its own while the block lasts, and runs workflows."""
     url = f"sqlite:{tmp_path}/sync.db"
+    before = set(threading.enumerate())
     with outlive.Engine(url, poll_seconds=0.01).sync as engine:
         assert engine.start(greeting, "world", id="run-1").result(timeout=20) == "Hello, world!"
-        assert "outlive-sync" in [thread.name for thread in threading.enumerate()]
-    assert "outlive-sync" not in [thread.name for thread in threading.enumerate()]
+        assert threads_since(before) == ["outlive-sync"]
+    assert threads_since(before) == []
     with pytest.raises(EngineClosedError):
         engine.get("run-1").why()
     with outlive.Engine(url, worker=False).sync as client:
@@ -311,9 +317,10 @@ def test_an_engine_that_is_left_before_it_was_entered_stops(monkeypatch: pytest.
 
 def test_error_at_the_start_is_raised_in_the_calling_thread(tmp_path: Path) -> None:
     """An error at the start of a sync engine is raised where it was entered, and no thread is left."""
+    before = set(threading.enumerate())
     with pytest.raises(StoreError), outlive.Engine(f"sqlite:{tmp_path}/no/such/folder/x.db").sync:
         pass
-    assert "outlive-sync" not in [thread.name for thread in threading.enumerate()]
+    assert threads_since(before) == []
 
 
 def test_a_thread_that_has_just_ended_can_be_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -328,9 +335,10 @@ def test_a_thread_that_has_just_ended_can_be_stopped(tmp_path: Path, monkeypatch
 
 def test_exception_in_the_block_stops_the_engine() -> None:
     """An exception in the block of a sync engine stops the engine and reaches the caller."""
+    before = set(threading.enumerate())
     with pytest.raises(ZeroDivisionError), outlive.Engine("memory:").sync:
         _ = 1 / 0
-    assert "outlive-sync" not in [thread.name for thread in threading.enumerate()]
+    assert threads_since(before) == []
 
 
 INTERRUPTED = """

@@ -13,6 +13,7 @@ import msgspec
 from outlive._features.machines import snapshots
 from outlive._features.machines.snapshots import MachineSnapshots, Owed
 from outlive._features.machines.wire import NULL
+from outlive._kernel.model import limit as limits
 from outlive._kernel.model.limit import Level, RateLimit
 from outlive._kernel.replay.frame import Remembered, Scope
 from outlive._kernel.replay.rollback import Rollback
@@ -77,7 +78,7 @@ def _without_order() -> Iterator[None]:
         yield
 
 
-def _count_nothing(self: RateLimit, levels: dict[str, Level], cost: int, at: int) -> dict[str, Level]:
+def _count_nothing(limit: RateLimit, levels: dict[str, Level], cost: int, at: int) -> dict[str, Level]:
     return levels
 
 
@@ -96,7 +97,7 @@ MACHINE_SWITCHES: dict[str, Callable[[], AbstractContextManager[None]]] = {
     "snapshot": partial(replaced, snapshots, "may_take_snapshot", lambda tree: False),
     "late branch": _without_late_branches,
     "order": _without_order,
-    "limit": partial(replaced, RateLimit, "_charged", _count_nothing),
+    "limit": partial(replaced, limits, "_charged", _count_nothing),
     "gate": partial(replaced, Gate, "_ask_limit", _skip_limit),
 }
 """A snapshot lacks an undo that is left, or the last transition, or how often each step was called; it is never taken;
