@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from outlive._features.runs.commands.view import plain_run, when
-from outlive._kernel.model.instant import MICROSECONDS
 from outlive.cli import completing as complete
 from outlive.cli.advice import as_typed
 from outlive.cli.edge import ask, counted, json_option, place_option, print_json
@@ -181,6 +180,7 @@ def frames_of(failure: Failure) -> list[dict[str, Any]]:
 
 def _print_timeline(seen: Seen, limit: int) -> None:
     from outlive._kernel.client.timeline import Timeline
+    from outlive._kernel.model.instant import MICROSECONDS
     from outlive.cli.drawing import drawn
 
     timeline = Timeline(seen.events)
