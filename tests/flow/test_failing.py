@@ -92,13 +92,22 @@ async def test_a_retry_is_for_the_errors_of_the_step_too(option: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("on", "attempts"), [("[503]", 2), ("[StatusError]", 2), ("[Exception]", 2), ("[500, KeyError]", 1)]
+    ("named", "attempts"),
+    [
+        ("on: [503]", 2),
+        ("on: [StatusError]", 2),
+        ("on: [Exception]", 2),
+        ("on: [500, KeyError]", 1),
+        ("not_on: [503]", 1),
+        ("not_on: [500, KeyError]", 2),
+        ("on: [Exception], not_on: [StatusError]", 1),
+    ],
 )
-async def test_a_retry_names_errors_and_statuses(on: str, attempts: int) -> None:
-    """By the name of the class or of one above it, or by its status."""
+async def test_a_retry_names_errors_and_statuses(named: str, attempts: int) -> None:
+    """A retry names errors by their class or one above it, or by their status; `not_on` takes some of them out."""
     shop.FAILURES["it"] = [shop.StatusError(503)] * 9
     with pytest.raises(RunFailedError, match="status 503"):
-        await output_of(saying(f"retry: {{ attempts: 2, on: {on} }}", name="named"))
+        await output_of(saying(f"retry: {{ attempts: 2, {named} }}", name="named"))
 
     assert shop.CALLS == ["it"] * attempts
 

@@ -43,6 +43,14 @@ RETRY = outlive.Retry(attempts=3, first=10, jitter=0)
 resize = outlive.remote_step("resize", input=Image, output=Thumb, queue="gpu", retry=RETRY, raises=(NoGpuError,))
 crop = outlive.remote_step("crop", input=int, queue="cpu")
 crop_any = outlive.remote_step("crop_any", queue="cpu")
+crop_or_not = outlive.remote_step(
+    "crop_or_not", queue="cpu", retry=outlive.Retry(first=0, not_on=(NoGpuError,)), raises=(NoGpuError,)
+)
+
+
+@outlive.workflow(name="remote.cropped_or_not")
+async def cropped_or_not() -> None:
+    await crop_or_not(1)
 
 
 @outlive.workflow(name="remote.cropped_untyped")
@@ -328,6 +336,17 @@ async def test_errors_reach_the_workflow(engine: TestEngine) -> None:
         found.append(await run.result())
 
     assert found == ["StepFailedError: resize: SystemExit: no gpu", "NoGpuError: no gpu"]
+
+
+async def test_a_task_that_fails_with_an_error_in_not_on_does_not_come_back(engine: TestEngine) -> None:
+    """A task that failed with an error in `not_on` of its step fails the step at its first attempt."""
+    run = await engine.start(cropped_or_not)
+    await engine.settle()
+    task = await engine.tasks.claim("cpu", ["crop_or_not"])
+    assert task is not None
+    await engine.tasks.fail(task.id, task.lease, "no gpu", type=f"{NoGpuError.__module__}.NoGpuError")
+    with pytest.raises(outlive.errors.RunFailedError, match="no gpu"):
+        await run.result()
 
 
 async def test_a_task_that_takes_too_long_is_cancelled(engine: TestEngine) -> None:

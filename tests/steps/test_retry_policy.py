@@ -15,7 +15,7 @@ import outlive
 from outlive import Retry
 from outlive._kernel.journal.failure import failure_of
 from outlive._kernel.model.policy import NO_RETRY, is_last, named_seconds
-from outlive._kernel.runtime.failures import StepRaised
+from outlive._kernel.runtime.failures import StepRaised, is_retryable
 from outlive._kernel.runtime.steps.next_attempt import next_attempt
 from outlive.errors import ConfigurationError, ResourceError
 from outlive.events import AttemptFailed, StepFailed
@@ -74,6 +74,8 @@ async def with_policy(policy: str, good: int, code: int = 503, after: Any = None
         (Retry(attempts=6, first=2, delay="linear", jitter=0), [2, 4, 6, 8]),
         (Retry(attempts=6, first=2, cap=5, delay="linear", jitter=0), [2, 4, 5, 5]),
         (Retry(attempts=6, first=2, delay="fixed", jitter=0), [2, 2, 2, 2]),
+        (Retry(attempts=8, first=2, delay="fibonacci", jitter=0), [2, 2, 4, 6]),
+        (Retry(attempts=8, first=2, cap=5, delay="fibonacci", jitter=0), [2, 2, 4, 5]),
         (Retry(attempts=6, cap=5, delay=lambda error, attempt: attempt * 100), [100, 200, 300, 400]),
         (Retry(attempts=6, delay=lambda error, attempt: timedelta(minutes=error.code)), [30180] * 4),
         (Retry(attempts=6, delay=lambda error, attempt: None if attempt < 4 else 7), [1, 2, 4, 7]),
@@ -166,6 +168,23 @@ async def test_a_predicate_decides_which_failures_are_retried() -> None:
         with pytest.raises(outlive.errors.RunFailedError, match="code 404"):
             await (await engine.start(with_policy, "when", 3, 404)).result()
         assert [1] == stage.calls
+
+
+async def test_exceptions_in_not_on_are_not_retried() -> None:
+    """A step is not tried again after an exception in `not_on`, also where `on` names a class above it."""
+    POLICIES["except"] = Retry(attempts=3, first=0, on=(Exception,), not_on=(BusyError,))
+    async with TestEngine() as engine:
+        with pytest.raises(outlive.errors.RunFailedError, match="code 503"):
+            await (await engine.start(with_policy, "except", 3)).result()
+        assert [1] == stage.calls
+
+
+@pytest.mark.parametrize("classes", [["tests.steps.test_retry_policy.BusyError", "Exception"], ["Exception"]])
+def test_an_error_of_a_process_is_found_in_not_on_by_the_names_of_its_classes(classes: list[str]) -> None:
+    """A process sends the names of the classes of its exception, and `not_on` is looked up among them."""
+    raised = StepRaised(failure_of(BusyError(429, 90)), classes, is_final=False)
+
+    assert is_retryable(raised, (Exception,), (BusyError,)) == (len(classes) == 1)
 
 
 async def test_a_predicate_that_raises_costs_the_retry_and_says_so() -> None:
@@ -375,7 +394,7 @@ async def _later(error: BaseException) -> bool:
         ({"attempts": "3"}, "from 1 on, or None for no end"),
         ({"when": "5xx"}, "give a function"),
         ({"when": _later}, "give a plain function"),
-        ({"delay": "slow"}, "'exponential', 'linear', 'fixed'"),
+        ({"delay": "slow"}, "'exponential', 'linear', 'fixed', 'fibonacci'"),
         ({"delay": 5}, "first=5, delay='fixed'"),
         ({"delay": _later}, "give a plain function"),
         ({"elapsed_max": 0}, "more than 0 seconds"),

@@ -279,7 +279,7 @@ SETTINGS: tuple[Setting, ...] = (
     *_of(
         "retry", Retry, NUMBER, {"factor": "by which the delay grows", "jitter": "the part of the delay that is chance"}
     ),
-    *_of("retry", Retry, TEXT, {"delay": '"exponential", "linear" or "fixed"'}),
+    *_of("retry", Retry, TEXT, {"delay": '"exponential", "linear", "fixed" or "fibonacci"'}),
     *_of("retry", Retry, SECONDS, {"elapsed_max": "after how long no attempt follows"}, or_none=True),
     *_keep("retention"),
     Setting(

@@ -151,7 +151,9 @@ def tasks_of(step: RemoteStep[Any, Any]) -> WorkflowSpec:
 def _delay(retry: Retry, attempt: int, error: BaseException, failure: Failure | None) -> float | None:
     """After how many seconds the next attempt is made; None if there is none."""
     said = {} if failure is None else failure.attributes
-    if is_last(retry, attempt) or said.get("retryable") is False or not isinstance(error, retry.on):
+    if is_last(retry, attempt) or said.get("retryable") is False:
+        return None
+    if not isinstance(error, retry.on) or isinstance(error, retry.not_on):
         return None
     if retry.when is not None and not retry.when(error):
         return None

@@ -13,8 +13,10 @@ from outlive._kernel.model import given
 from outlive.errors import ArgumentTypeError, ConfigurationError
 
 FACTOR_MAX = 1_000
+_GROWTH_MAX = 64
+"""The retry from which on a delay grows no further: numbers would overflow, and the cap has long decided."""
 
-Growth = Literal["exponential", "linear", "fixed"]
+Growth = Literal["exponential", "linear", "fixed", "fibonacci"]
 Delay: TypeAlias = Callable[[Any, int], given.Span | None]
 
 
@@ -36,11 +38,14 @@ class Retry:
     jitter: float = 0.1
     on: tuple[type[BaseException], ...] = (Exception,)
     """Which exceptions are worth another attempt."""
+    not_on: tuple[type[BaseException], ...] = ()
+    """The exceptions among them that are not."""
     when: Callable[[Any], bool] | None = None
     """Asked with an exception that is in `on`: whether it is worth another attempt."""
     delay: Growth | Delay = "exponential"
-    """How the delay grows: "exponential"; "linear" is `first * n`; "fixed" is always `first`. Or a function of the
-    exception and the number of its attempt, which returns seconds, a timedelta, or None for the usual delay."""
+    """How the delay grows: "exponential"; "linear" is `first * n`; "fixed" is always `first`; "fibonacci" is `first`
+    times 1, 1, 2, 3, 5 and so on. Or a function of the exception and the number of its attempt, which returns seconds,
+    a timedelta, or None for the usual delay."""
     elapsed_max: float | None = None
     """No attempt is planned for later than this many seconds after the first one began; None for no limit."""
 
@@ -54,6 +59,7 @@ class Retry:
             cap=given.seconds("Retry", "cap", self.cap, or_zero=True),
             jitter=given.number("Retry", "jitter", self.jitter, least=0, most=1, like=0.1),
             on=given.exceptions("Retry", "on", self.on),
+            not_on=given.exceptions("Retry", "not_on", self.not_on),
             when=None if self.when is None else _plain_function("when", self.when, like="is_transient"),
             delay=_checked_delay(self.delay),
             elapsed_max=given.some_seconds("Retry", "elapsed_max", self.elapsed_max),
@@ -71,10 +77,19 @@ def delay_seconds(retry: Retry, attempt: int, spread: float) -> float:
         grown = retry.first
     elif retry.delay == "linear":
         grown = retry.first * attempt
+    elif retry.delay == "fibonacci":
+        grown = retry.first * _fibonacci(min(attempt, _GROWTH_MAX))
     else:
-        # A factor to the power of thousands of attempts overflows; by then the cap has long decided.
-        grown = retry.first * retry.factor ** min(attempt - 1, 64)
+        grown = retry.first * retry.factor ** min(attempt - 1, _GROWTH_MAX)
     return max(0.0, min(retry.cap, grown) * (1 + retry.jitter * spread))
+
+
+def _fibonacci(place: int) -> int:
+    """The number at this place of 1, 1, 2, 3, 5 and so on."""
+    number, following = 1, 1
+    for _ in range(place - 1):
+        number, following = following, number + following
+    return number
 
 
 def named_seconds(retry: Retry, named: object, spread: float) -> float:

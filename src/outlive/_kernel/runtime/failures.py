@@ -49,18 +49,23 @@ class StepRaised(Exception):
         self._classes = frozenset(classes)
         self._is_final = is_final
 
-    def is_retryable(self, on: Iterable[type[BaseException]]) -> bool:
+    def is_retryable(self, on: Iterable[type[BaseException]], not_on: Iterable[type[BaseException]] = ()) -> bool:
         """See the function of this name."""
-        return not self._is_final and any(class_name(cls) in self._classes for cls in on)
+        return not self._is_final and self._is_one_of(on) and not self._is_one_of(not_on)
+
+    def _is_one_of(self, classes: Iterable[type[BaseException]]) -> bool:
+        return any(class_name(cls) in self._classes for cls in classes)
 
 
-def is_retryable(error: BaseException, on: tuple[type[BaseException], ...]) -> bool:
-    """Whether another attempt may help, by a policy that names the classes for which it may."""
+def is_retryable(
+    error: BaseException, on: tuple[type[BaseException], ...], not_on: tuple[type[BaseException], ...] = ()
+) -> bool:
+    """Whether another attempt may help, by a policy that names the classes for which it may and may not."""
     if isinstance(error, StepRaised):
-        return error.is_retryable(on)
+        return error.is_retryable(on, not_on)
     while isinstance(error, ResourceError) and error.__cause__ is not None:
         error = error.__cause__
-    return isinstance(error, on) and not is_final(error)
+    return isinstance(error, on) and not isinstance(error, not_on) and not is_final(error)
 
 
 def is_final(error: BaseException) -> bool:

@@ -126,11 +126,12 @@ def _of_retry(retry: RetryPolicy, path: Path) -> Iterator[Problem]:
         first, cap = _shown(retry.first), _shown(retry.cap)
         message = f"{dotted((*path, 'first'))} is {first}, longer than `cap`, the longest delay: {cap}"
         yield _problem("value", message, (*path, "first"), "make `cap` longer")
-    for index, each in enumerate(retry.on):
-        is_status = isinstance(each, int) or each.isdigit()
-        if is_status and not 100 <= int(each) <= 599:
-            message = f"{each} is not an HTTP status; expected 100 to 599, or the name of an error type"
-            yield _problem("value", message, (*path, "on", index))
+    for name, errors in (("on", retry.on), ("not_on", retry.not_on)):
+        for index, each in enumerate(errors):
+            is_status = isinstance(each, int) or each.isdigit()
+            if is_status and not 100 <= int(each) <= 599:
+                message = f"{each} is not an HTTP status; expected 100 to 599, or the name of an error type"
+                yield _problem("value", message, (*path, name, index))
 
 
 def _shown(span: float | str) -> str:

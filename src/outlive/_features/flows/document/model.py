@@ -59,10 +59,12 @@ class RetryPolicy(_Part, frozen=True, kw_only=True):
     """How many times longer each delay is than the one before it."""
     cap: Span = 60.0
     """The longest delay."""
-    kind: Literal["exponential", "linear", "fixed"] = "exponential"
+    kind: Literal["exponential", "linear", "fixed", "fibonacci"] = "exponential"
     """How the delay grows."""
     on: list[str | int] = []
     """Names of error types and HTTP statuses that are worth another attempt; empty for all errors."""
+    not_on: list[str | int] = []
+    """Names of error types and HTTP statuses among them that are not."""
     elapsed_max: Span | None = None
     """No attempt begins later than this after the first one."""
 

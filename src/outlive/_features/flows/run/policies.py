@@ -42,8 +42,14 @@ def retry_of(policy: RetryPolicy) -> Retry:
         cap=seconds_of(policy.cap),
         delay=policy.kind,
         elapsed_max=None if policy.elapsed_max is None else seconds_of(policy.elapsed_max),
-        when=_is_named(policy.on) if policy.on else None,
+        when=_is_worth_it(policy.on, policy.not_on) if policy.on or policy.not_on else None,
     )
+
+
+def _is_worth_it(on: list[str | int], not_on: list[str | int]) -> Callable[[Any], bool]:
+    """Whether an error has one of the first names, or there are none, and has none of the second."""
+    is_named, is_excepted = _is_named(on), _is_named(not_on)
+    return lambda error: (not on or is_named(error)) and not is_excepted(error)
 
 
 def _is_named(names: list[str | int]) -> Callable[[Any], bool]:

@@ -34,7 +34,7 @@ def next_attempt(
     retry: Retry, error: BaseException, command: RunStep, *, at: int, first_at: int, spread: Callable[[], float]
 ) -> Following:
     """Decide about the attempt after the attempt of `command` that failed at `at` with `error`."""
-    if is_last(retry, command.attempt) or not is_retryable(error, retry.on):
+    if is_last(retry, command.attempt) or not is_retryable(error, retry.on, retry.not_on):
         return Following()
     seen = _as_seen(error, command)
     if retry.when is not None:
