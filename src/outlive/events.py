@@ -1,16 +1,24 @@
-"""The events of a run, in which `history()` shows it: each with its class, its fields and its words.
+"""The kinds of events in which `history()` shows a run, each with the fields that `data` has for it.
 
-    from outlive.events import StepSucceeded, in_words
+    from outlive.events import StepSucceeded
+
+    for event in await run.history():
+        if event.type == StepSucceeded.__name__:
+            print(event.at, event.data["call"], event.data["took"], event.data["result"])
+
+`history()` and `follow()` give objects of `types.Event`, from an engine and from a connection alike. In their `data`
+an instant is a datetime, a span a timedelta, a worker its name and a run its id; a value of a program is plain JSON.
+Over HTTP and on the command line instants are RFC 3339 and spans ISO 8601. What a journal keeps for the engine only is
+not in them.
 
 In a workflow, `await outlive.events.send("order.created", data)` sends an event, which starts runs of workflows that
 have a trigger for it.
 
-These classes are as stable as the journals that hold them: kinds and fields are added, and none changes its meaning.
+Kinds and fields are added, and none changes its meaning: journals can be read for ever.
 """
 
 from outlive._kernel.define.talking import send
 from outlive._kernel.journal.event import (
-    AnyEvent,
     ApprovalClosed,
     ApprovalDecided,
     ApprovalEscalated,
@@ -51,11 +59,8 @@ from outlive._kernel.journal.event import (
     StepSucceeded,
     TimerFired,
 )
-from outlive._kernel.journal.words import in_words
-from outlive._kernel.model import Failure, Payload, Wait, WaitKind
 
 __all__ = [
-    "AnyEvent",
     "ApprovalClosed",
     "ApprovalDecided",
     "ApprovalEscalated",
@@ -67,10 +72,8 @@ __all__ = [
     "DetachedCancelled",
     "DetachedEnded",
     "DetachedStarted",
-    "Failure",
     "MessageSetAside",
     "PatchTaken",
-    "Payload",
     "PromiseMade",
     "RunCancelled",
     "RunClaimed",
@@ -97,8 +100,5 @@ __all__ = [
     "StepProgressed",
     "StepSucceeded",
     "TimerFired",
-    "Wait",
-    "WaitKind",
-    "in_words",
     "send",
 ]

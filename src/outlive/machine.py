@@ -10,7 +10,7 @@ from outlive._features.machines.answer import More, Pending
 from outlive._features.machines.joins import All, Any, PartialResults, PartialTimeout, Percentage, Quorum
 from outlive._features.machines.observer import Observer
 from outlive._features.machines.wire import MachineResult
-from outlive._kernel.model.facts import (
+from outlive._kernel.values.fact import (
     AttemptFact,
     CircuitFact,
     EndFact,

@@ -97,7 +97,7 @@ def test_runs_are_listed_one_on_each_line(shop: Shop) -> None:
     assert lines[2].endswith("shop.CardDeclined: no money")
     assert lines[3].endswith("waits for signal 'paid'")
     assert lines[5].endswith("the code changed")
-    assert listed[2]["waits"] == [{"kind": "signal", "name": "paid", "until": None, "detail": ""}]
+    assert listed[2]["waits"] == [{"kind": "signal", "name": "paid", "until": None, "detail": "", "run_id": "w-1"}]
     assert listed[0]["created_at"].endswith("Z")
 
 

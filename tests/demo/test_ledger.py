@@ -6,12 +6,13 @@ from dataclasses import replace
 import msgspec
 import pytest
 
+from outlive._kernel.journal.event import AnyEvent
 from outlive._kernel.model import Failure, Payload
 from outlive.demo.ledger import Case, audit, take_overs
 from outlive.demo.orders import Order
 from outlive.demo.story import promised
 from outlive.demo.world import Line
-from outlive.events import AnyEvent, AttemptFailed, RunClaimed, RunCreated, RunSucceeded, SignalReceived, StepSucceeded
+from outlive.events import AttemptFailed, RunClaimed, RunCreated, RunSucceeded, SignalReceived, StepSucceeded
 
 NONCE = 7
 PAYLOAD = Payload(v=msgspec.Raw(b"null"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import inspect
+import re
 from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
@@ -11,6 +12,8 @@ from types import ModuleType
 from typing import Any
 
 import outlive
+from outlive._kernel.journal.event import Event as StoredEvent
+from outlive._kernel.values.event import INSTANTS, RUNS, SPANS, public_fields
 from outlive.errors.known import ERRORS
 from tests.docs import source
 from tests.docs.source import Field
@@ -47,6 +50,13 @@ NOT_NAMESPACES = ("sync", "view")
 """Properties of an engine that are the engine once more."""
 
 
+IN_DATA = (
+    (r"\bPayload( \| None)?", "Any"),
+    (r"\b(RunCreated|SignalReceived|AskReceived|MessageSetAside|Interrupted|OpenRequest)\b", "dict[str, Any]"),
+    (r"\btuple\[(.*), \.\.\.\]", r"list[\1]"),
+    (r"\bRunStatus\b", "Status"),
+)
+"""Types of a journal, and what people see in their place."""
 INSIDE = {
     # It takes the place of the clock of an engine (`_runtime.clock.Clock`): these are what an engine asks a clock.
     "SkipClock": ("call_later", "monotonic", "new_id", "nonce", "pulse", "random", "reseed", "spawn"),
@@ -132,13 +142,31 @@ def members_of(it: type) -> Iterator[tuple[str, Any]]:
 
 
 def fields_of(it: type) -> Iterator[Field]:
-    """The public fields and properties of a class."""
+    """The public fields and properties of a class; of an event, what `data` has."""
+    if issubclass(it, StoredEvent):
+        yield from (_in_data(field) for field in source.fields_of(it) if field.name in public_fields(it))
+        return
     inside = {name for each in source.ours(it) for name in INSIDE.get(each.__name__, ())}
     yield from (field for field in source.fields_of(it) if field.name not in inside)
     for name, member in members_of(it):
         if isinstance(member, property):
             text = " ".join(source.said_of(inspect.getdoc(member) or "").prose.split())
             yield Field(name, source.returned_by(member.fget), "", text)
+
+
+def _in_data(field: Field) -> Field:
+    """A field of a journal as the data of an event has it."""
+    is_given = not field.default and "None" not in field.type
+    shown = {**dict.fromkeys(INSTANTS, "datetime"), **dict.fromkeys(SPANS, "timedelta"), "parent": "str"}.get(
+        field.name
+    )
+    if shown is None:
+        shown = field.type
+        for stored, public in IN_DATA:
+            shown = re.sub(stored, public, shown)
+    elif not is_given:
+        shown += " | None"
+    return Field(RUNS.get(field.name, field.name), shown, "", field.text)
 
 
 def spaces_in(it: type) -> dict[str, type]:

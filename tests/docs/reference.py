@@ -149,7 +149,6 @@ PAGES = """## Other pages
 | [History files](reference/history-format.md) | the format of exported histories |
 | [Errors](guides/errors.md) | when each error comes, and what to do |"""
 CONSTANTS = {
-    "events.AnyEvent": "Any of the classes on this page, for annotations.",
     "outlive.__version__": "The version of the package, as text.",
     "outlive.tick": (
         "Stands for the time of a tick in the `args` of a schedule: the instant in UTC; `tick.local` is the same with "

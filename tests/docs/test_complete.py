@@ -10,8 +10,8 @@ import pytest
 
 import outlive
 from outlive import errors
+from outlive._kernel.journal.event import AnyEvent
 from outlive.errors.known import ERRORS as KNOWN
-from outlive.events import AnyEvent
 from outlive.telemetry import Counters
 from tests.docs.page import DOCS, ROOT, expect_same, find_pages, first_cells, name_of, section_of
 

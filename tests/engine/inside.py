@@ -17,6 +17,7 @@ import outlive
 from outlive._kernel.client.client import Client
 from outlive._kernel.client.handle import StoredRun
 from outlive._kernel.client.secret_token import new_token
+from outlive._kernel.journal.event import AnyEvent
 from outlive._kernel.model import Run
 from outlive._kernel.runtime.commit.committer import Committer
 from outlive._kernel.runtime.environment import ReplayPace
@@ -34,7 +35,6 @@ from outlive._kernel.store.contract import Store
 from outlive._kernel.store.postgres import PostgresStore
 from outlive._kernel.store.sqlite import SqliteStore
 from outlive._platform import HAS_BYTE_LOCKS
-from outlive.events import AnyEvent
 from outlive.flow import FlowWorkflow
 from outlive.telemetry import Counters
 from outlive.testing.engine import TestEngine

@@ -16,12 +16,12 @@ from typing import Any, TypeVar
 
 import outlive
 from outlive._kernel.define.registry import Registry
+from outlive._kernel.journal.event import AnyEvent
 from outlive._kernel.runtime.clock import SystemClock
 from outlive._kernel.store.contract import Store
 from outlive._kernel.store.memory import MemoryState, MemoryStore
 from outlive._kernel.store.postgres import PostgresStore
 from outlive._kernel.store.sqlite import SqliteStore
-from outlive.events import AnyEvent
 from outlive.types import RunHandle, WorkerOptions, Workflow
 from tests.engine.inside import give_store, journal_of
 

@@ -9,7 +9,8 @@ import pytest
 
 import outlive
 from outlive import events
-from outlive.events import AttemptFailed, RunSuspended, StepFailed, StepSucceeded, in_words
+from outlive._kernel.journal.words import in_words
+from outlive.events import AttemptFailed, RunSuspended, StepFailed, StepSucceeded
 from tests.engine.inside import journal_of
 from tests.engine.support import waits
 from tests.journal.events import SAMPLES

@@ -8,8 +8,8 @@ from typing import get_args
 import pytest
 
 from outlive._kernel.journal.codec import open_journal
+from outlive._kernel.journal.event import AnyEvent
 from outlive._kernel.journal.history import read_history
-from outlive.events import AnyEvent
 from outlive.testing import replay
 from tests.golden.make import ALL_STORIES
 

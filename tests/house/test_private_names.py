@@ -49,15 +49,13 @@ def test_tests_use_no_private_names_of_others() -> None:
 
 PLAIN = (int, str, float, tuple, frozenset, dict, type(None), ModuleType)
 """Two names may hold the same one by chance."""
-LEAVING = ("events.Failure", "events.Wait", "events.WaitKind", "events.Payload")
-"""The next version has them no more."""
 
 
 def twins() -> dict[int, str]:
     """The public name of each object that has one, by the id of the object."""
     found: dict[int, str] = {}
     for name, it in public_names():
-        if name not in LEAVING and not isinstance(it, PLAIN):
+        if not isinstance(it, PLAIN):
             found.setdefault(id(it), name if name.startswith("outlive.") else f"outlive.{name}")
     return found
 

@@ -107,7 +107,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "limits": DEFINE,
     "middleware": DEFINE,
     "flow": DEFINE | {"_features.flows"},
-    "machine": DEFINE | {"_features.machines"},
+    "machine": DEFINE | {"_kernel.values", "_features.machines"},
     "retention": CLIENT | {"_features.retention"},
     "checkpoints": ENGINE,
     "types": ENGINE,

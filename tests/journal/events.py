@@ -8,10 +8,10 @@ from typing import Any, get_args
 import msgspec
 from hypothesis import strategies as st
 
+from outlive._kernel.journal.event import AnyEvent
 from outlive._kernel.model import Failure, Payload, RunStatus, Wait, WaitKind
 from outlive._kernel.model.under_way import Interrupted
 from outlive.events import (
-    AnyEvent,
     ApprovalClosed,
     ApprovalDecided,
     ApprovalEscalated,

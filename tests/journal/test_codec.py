@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from outlive._kernel.journal import codec
 from outlive._kernel.journal.codec import Row, checksum, open_journal, open_row, salt_of, seal
+from outlive._kernel.journal.event import AnyEvent
 from outlive.errors.store import CorruptJournalError, FormatTooNewError
-from outlive.events import AnyEvent, RunSucceeded, StepSucceeded, TimerFired
+from outlive.events import RunSucceeded, StepSucceeded, TimerFired
 from tests.journal.events import AT, EVENTS, KINDS, NONCE, SAMPLES, events_of, json_payload
 from tests.journal.values import QUICK
 

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from outlive._kernel.journal.event import AnyEvent
 from outlive._kernel.journal.fold import Fold
 from outlive._kernel.model import Run, RunStatus, Wait, WaitKind
 from outlive.events import (
-    AnyEvent,
     ApprovalClosed,
     ApprovalDecided,
     ApprovalEscalated,

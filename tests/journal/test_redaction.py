@@ -10,12 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from outlive._kernel.journal.event import AnyEvent
 from outlive._kernel.journal.failure import failure_of
 from outlive._kernel.journal.redaction import HIDDEN, Redaction, RowNames
 from outlive._kernel.journal.tagged import to_plain
 from outlive._kernel.model import Payload
 from outlive.errors import ConfigurationError
-from outlive.events import AnyEvent, RunCreated, RunFailed, RunParked, SignalReceived, StepSucceeded
+from outlive.events import RunCreated, RunFailed, RunParked, SignalReceived, StepSucceeded
 from tests.journal.values import QUICK
 
 SECRET = "hunter2-marker"

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive.events import AnyEvent
+from outlive._kernel.journal.event import AnyEvent
 from tests.engine.support import events_of, in_time, stage
 
 

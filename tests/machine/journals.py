@@ -7,9 +7,10 @@ from typing import Any
 
 import outlive
 from outlive._kernel.journal.codec import salt_of, seal
+from outlive._kernel.journal.event import AnyEvent
 from outlive._kernel.journal.fold import Fold
 from outlive._kernel.store.contract import Change, Outcome
-from outlive.events import AnyEvent, RunClaimed, RunCreated
+from outlive.events import RunClaimed, RunCreated
 from tests.engine.inside import row_of, store_of
 from tests.engine.support import Place
 

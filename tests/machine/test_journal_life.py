@@ -11,9 +11,10 @@ import pytest
 
 import outlive
 from outlive._kernel.journal.codec import Row, open_journal
+from outlive._kernel.journal.event import AnyEvent
 from outlive._kernel.journal.history import read_history
 from outlive._kernel.store.contract import Store
-from outlive.events import AnyEvent, StepSucceeded
+from outlive.events import StepSucceeded
 from tests.engine.faults import FaultyStore, faulty, unavailable, unknown
 from tests.engine.inside import crash
 from tests.engine.support import Place, events_of, in_time, parks, registry_of, stage, until_calls, waits

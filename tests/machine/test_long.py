@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 import outlive
-from outlive.events import AnyEvent, StepSucceeded
+from outlive._kernel.journal.event import AnyEvent
+from outlive.events import StepSucceeded
 from outlive.testing import TestEngine
 from tests.engine.faults import FaultyStore, faulty
 from tests.engine.inside import journal_of

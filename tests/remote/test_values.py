@@ -148,6 +148,10 @@ WAYS = {
     "revisions": Way(
         lambda it: it.flows.history("values-flow"), "/flows/values-flow/history", "flows history values-flow"
     ),
+    "history": Way(
+        lambda it: it.history("refund-1"), "/runs/refund-1/history", "runs show refund-1 --history", "history"
+    ),
+    "history of a batch": Way(lambda it: it.history("bills"), "/runs/bills/history"),
     "sinks": Way(lambda it: it.events.sinks(), "/sinks"),
     "schedules": Way(lambda it: it.schedules.list(), "/schedules", "schedules list"),
 }

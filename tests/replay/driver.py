@@ -24,7 +24,7 @@ from typing import Any, assert_never
 import msgspec
 
 from outlive._kernel.journal.codec import open_row, salt_of, seal
-from outlive._kernel.journal.event import Ending
+from outlive._kernel.journal.event import AnyEvent, Ending
 from outlive._kernel.journal.failure import failure_of
 from outlive._kernel.model import RunStatus
 from outlive._kernel.model.policy import NO_RETRY, delay_seconds, is_last
@@ -45,7 +45,6 @@ from outlive._kernel.replay.command import (
 from outlive._kernel.replay.feeding import feed
 from outlive._kernel.runtime.tree.events import event_of_record
 from outlive.events import (
-    AnyEvent,
     AttemptFailed,
     DetachedStarted,
     PatchTaken,

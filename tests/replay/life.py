@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, assert_never
 
-from outlive._kernel.journal.event import Ending
+from outlive._kernel.journal.event import AnyEvent, Ending
 from outlive._kernel.model import Wait
 from outlive._kernel.replay.command import (
     AwaitEnd,
@@ -26,7 +26,7 @@ from outlive._kernel.replay.command import (
 from outlive._kernel.replay.execution import Execution
 from outlive._kernel.replay.feeding import feed
 from outlive._kernel.replay.snapshot import SNAPSHOT
-from outlive.events import AnyEvent, PatchTaken, RunFailed, RunSucceeded
+from outlive.events import PatchTaken, RunFailed, RunSucceeded
 from outlive.types import Workflow
 from tests.replay.define import TURNS_MAX, Code, unpack
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from outlive import Retry, start, wait_for_signal
-from outlive.events import AnyEvent
+from outlive._kernel.journal.event import AnyEvent
 from outlive.types import Workflow
 from tests.replay.define import signal, step, workflow
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from outlive import wait_for_signal
-from outlive.events import AnyEvent
+from outlive._kernel.journal.event import AnyEvent
 from outlive.types import Workflow
 from tests.replay.define import Code, signal, step, workflow
 from tests.replay.driver import live

@@ -9,12 +9,12 @@ from typing import Any
 import msgspec
 import pytest
 
+from outlive._kernel.journal.event import AnyEvent
 from outlive._kernel.journal.fold import STATUS
 from outlive._kernel.replay.command import Command, EndRun, RunStep, StartChild, StartDetached
 from outlive._kernel.replay.execution import Execution
 from outlive._kernel.replay.feeding import feed
 from outlive.events import (
-    AnyEvent,
     AttemptFailed,
     DetachedStarted,
     RunCancelled,

@@ -14,9 +14,10 @@ from typing import Any
 import pytest
 
 from outlive import start, wait_for_signal
+from outlive._kernel.journal.event import AnyEvent
 from outlive._kernel.replay import closing
 from outlive._kernel.replay.feeding import feed
-from outlive.events import AnyEvent, TimerFired
+from outlive.events import TimerFired
 from outlive.types import Workflow
 from tests.replay.define import START_AT, Code, created, signal, step, workflow
 from tests.replay.driver import live

@@ -12,10 +12,11 @@ import msgspec
 import pytest
 
 from outlive import patched, wait_for_signal
+from outlive._kernel.journal.event import AnyEvent
 from outlive._kernel.replay.command import Park
 from outlive._kernel.replay.feeding import feed
 from outlive.errors import DefinitionError
-from outlive.events import AnyEvent, PatchTaken, RunClaimed, RunParked, RunReleased, RunResumed, RunSuspended
+from outlive.events import PatchTaken, RunClaimed, RunParked, RunReleased, RunResumed, RunSuspended
 from outlive.types import Workflow
 from tests.replay.define import START_AT, Code, signal, step, workflow
 from tests.replay.driver import live

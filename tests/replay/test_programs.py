@@ -8,7 +8,8 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from outlive.events import AnyEvent, TimerFired
+from outlive._kernel.journal.event import AnyEvent
+from outlive.events import TimerFired
 from tests.replay.define import cancel, signal
 from tests.replay.driver import live
 from tests.replay.life import Life, assert_replays

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from outlive import Retry, saga
 from outlive import map as map_items
-from outlive.events import AnyEvent, StepSucceeded
+from outlive._kernel.journal.event import AnyEvent
+from outlive.events import StepSucceeded
 from outlive.limits import Tolerance
 from tests.replay.define import Code, cancel, step, workflow
 from tests.replay.driver import live

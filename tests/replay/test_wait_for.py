@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from outlive import random, wait_for_signal
-from outlive.events import AnyEvent
+from outlive._kernel.journal.event import AnyEvent
 from outlive.types import Workflow
 from tests.replay.define import Code, cancel, signal, step, workflow
 from tests.replay.driver import live

@@ -9,7 +9,7 @@ import pytest
 
 import outlive
 from outlive._kernel.journal import event as journal
-from outlive.events import in_words
+from outlive._kernel.journal.words import in_words
 from outlive.limits import Limits
 from outlive.testing import TestEngine
 from outlive.types import Recovery, WorkerOptions

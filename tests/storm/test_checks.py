@@ -8,9 +8,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from outlive._kernel.journal.event import AnyEvent
 from outlive._kernel.model import Payload, Run, RunStatus
 from outlive.events import (
-    AnyEvent,
     ApprovalDecided,
     AskAnswered,
     AskReceived,

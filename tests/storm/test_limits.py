@@ -8,8 +8,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from outlive._kernel.journal.event import AnyEvent
 from outlive._kernel.model import Payload
-from outlive.events import AnyEvent, RunClaimed, RunCreated, RunSucceeded
+from outlive.events import RunClaimed, RunCreated, RunSucceeded
 from proof.storm.__main__ import main
 from proof.storm.effects import Effect
 from proof.storm.evidence import Evidence

@@ -7,8 +7,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from outlive._kernel.journal.event import AnyEvent
 from outlive._kernel.model import Payload
-from outlive.events import AnyEvent, RunClaimed, RunCreated, StepSucceeded
+from outlive.events import RunClaimed, RunCreated, StepSucceeded
 from proof.storm.acks import Ack
 from proof.storm.checks import CHECKS
 from proof.storm.effects import Effect

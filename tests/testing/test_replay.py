@@ -11,11 +11,12 @@ import pytest
 
 import outlive
 from outlive._kernel.journal.codec import checksum, salt_of
+from outlive._kernel.journal.event import AnyEvent
 from outlive._kernel.journal.packing import Packer
 from outlive._kernel.model import Payload
 from outlive.errors import ConfigurationError, RunFailedError
 from outlive.errors.store import HistoryFormatError
-from outlive.events import AnyEvent, RunCancelled, RunCreated, SignalReceived
+from outlive.events import RunCancelled, RunCreated, SignalReceived
 from outlive.limits import Limits
 from outlive.testing import HistoryMismatchError, TestEngine, replay
 from outlive.testing.rerun import Rerun

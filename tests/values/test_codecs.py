@@ -13,10 +13,11 @@ import pytest
 
 import outlive
 from outlive._kernel.journal.codec import salt_of, seal
+from outlive._kernel.journal.event import AnyEvent
 from outlive._kernel.model import Payload
 from outlive.codecs import Compression, Encryption
 from outlive.errors import UnreadableError
-from outlive.events import AnyEvent, SignalReceived, StepProgressed, StepSucceeded
+from outlive.events import SignalReceived, StepProgressed, StepSucceeded
 from outlive.testing import TestEngine
 from outlive.types import Event
 from tests.engine.inside import crash, journal_of, row_of

@@ -443,7 +443,10 @@ export interface Event {
   run_id: string;
   /** The kind of the event: `StepSucceeded`, `SignalReceived`. `outlive.events` lists them all. */
   type: string;
-  /** Its fields, which the class of that name in `outlive.events` describes; payloads as plain JSON. */
+  /**
+   * Its fields, which the class of that name in `outlive.events` describes: instants as datetimes, spans as timedeltas,
+   * values of programs as plain JSON, and nothing that only the store reads.
+   */
   data: Record<string, unknown>;
   /** The event in one sentence. */
   words: string;
@@ -1665,6 +1668,8 @@ export interface Wait {
   until: string | null;
   /** Details: what an approval is about, and who is asked. */
   detail: string;
+  /** The run of the tree that waits. */
+  run_id: string;
 }
 
 /** A key of which runs wait for a slot. */

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable
 
-from outlive._kernel.model.facts import (
+from outlive._kernel.values.fact import (
     AttemptFact,
     CircuitFact,
     EndFact,

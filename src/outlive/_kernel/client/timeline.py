@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterable
-from typing import Any
+from datetime import timedelta
 
 import msgspec
 
-from outlive._kernel.model import child_id
-from outlive._kernel.model.instant import instant_of, microseconds_of
-from outlive._kernel.model.worker import name_in
+from outlive._kernel.model.instant import microseconds_of
 from outlive._kernel.values.event import Event, compact
 from outlive._kernel.values.failure import Failure
 from outlive._kernel.values.run import Wait
@@ -154,11 +152,11 @@ class Timeline:
         match event.type:
             case "RunCreated" if event.run_id == self._root_id:
                 self.began_at, self._owner = microseconds_of(event.at), data["worker"]
-                self._mark(event, note=f"on worker {name_in(data['worker'])}" if data["worker"] else "")
+                self._mark(event, note=f"on worker {data['worker']}" if data["worker"] else "")
             case "RunCreated":
                 self._begin_child(event)
             case "SnapshotTaken":
-                self.began_at, self._owner = data["created"]["at"], data["worker"]
+                self.began_at, self._owner = microseconds_of(data["created"]["at"]), data["worker"]
                 self._mark(event)
             case "RunClaimed":
                 self._claim(event)
@@ -189,8 +187,8 @@ class Timeline:
         worker = event.data["worker"]
         self._taken_over_at = microseconds_of(event.at) if event.data["interrupted"] else 0
         if event.data["interrupted"]:
-            lost = f"worker {name_in(self._owner)} was lost" if self._owner else "its worker was lost"
-            line = self._add(event, LineKind.LOST, f"{lost}; worker {name_in(worker)} took over")
+            lost = f"worker {self._owner} was lost" if self._owner else "its worker was lost"
+            line = self._add(event, LineKind.LOST, f"{lost}; worker {worker} took over")
             line.began_at = self.last_at
             self._close(line, event, LineState.FAILED)
         elif worker != self._owner:
@@ -212,7 +210,7 @@ class Timeline:
     def _begin_rest(self, event: Event) -> None:
         data = event.data
         if event.type == "RunSuspended":
-            waits = [_wait_in(fields) for fields in data["waits"]]
+            waits: list[Wait] = data["waits"]
             shown = list(dict.fromkeys(wait.describe() for wait in waits))
             name = "waits for " + (" or ".join(shown) or "a message")
             self._timers = frozenset(wait.name for wait in waits if wait.kind == "timer")
@@ -224,8 +222,7 @@ class Timeline:
 
     def _begin_child(self, event: Event) -> None:
         name = f"{event.data['workflow']}, version {event.data['version']}"
-        parent_id = child_id(self._root_id, event.data["parent"])
-        self._children[event.run_id] = self._add(event, LineKind.CHILD, name, run_id=parent_id)
+        self._children[event.run_id] = self._add(event, LineKind.CHILD, name, run_id=event.data["parent_id"])
 
     def _end_approval(self, event: Event) -> None:
         line = self._approvals.get((event.run_id, event.data["approval"]))
@@ -263,7 +260,7 @@ class Timeline:
         if line is None or (line.ended_at is not None and event.type != "StepProgressed"):
             # After a retry of the run the same call comes again, on a line of its own.
             line = self._steps[key] = self._add(event, LineKind.STEP, data["call"])
-            line.began_at -= data.get("took", 0)
+            line.began_at -= _took(event)
         match event.type:
             case "StepSucceeded":
                 self._attempt(line, event)
@@ -277,7 +274,7 @@ class Timeline:
                 line.failure = event.failure
             case "StepDelayed":
                 line.note = f"had to wait for {data['by']}"
-                self._not_before[key] = data["until_at"]
+                self._not_before[key] = microseconds_of(data["until_at"])
             case "StepIntended" if not data["attempt"]:
                 self._close(line, event, LineState.STOPPED)
             case "StepIntended":
@@ -288,7 +285,7 @@ class Timeline:
                 """It begins."""
 
     def _attempt(self, line: Line, event: Event) -> None:
-        at, took = microseconds_of(event.at), event.data["took"]
+        at, took = microseconds_of(event.at), _took(event)
         earliest = max(line.began_at, _last_end(line), self._not_before.pop((event.run_id, event.data["call"]), 0))
         began_at = at - took if took else min(max(earliest, self._taken_over_at), at)
         line.attempts.append(Attempt(began_at, at, event.failure))
@@ -323,8 +320,7 @@ def _last_end(line: Line) -> int:
     return line.attempts[-1].ended_at if line.attempts else 0
 
 
-def _wait_in(fields: dict[str, Any]) -> Wait:
-    """A wait in the data of an event."""
-    until_at = fields.get("until_at")
-    until = None if until_at is None else instant_of(until_at)
-    return Wait(fields["kind"], fields["name"], until, fields.get("detail", ""))
+def _took(event: Event) -> int:
+    """How many microseconds the attempt took that an event is the end of; 0 if it is not known."""
+    took = event.data.get("took")
+    return 0 if took is None else took // timedelta(microseconds=1)

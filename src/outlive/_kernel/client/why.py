@@ -161,7 +161,7 @@ def wait_shown(wait: Wait, others: Mapping[str, Run] = NO_RUNS) -> str:
     """One thing that a run waits for: its kind, its name, and what else is known of it."""
     other = others.get(wait.name) if wait.kind is WaitKind.CHILD else None
     if other is None:
-        return wait_of(wait).describe()
+        return wait_of(wait, "").describe()
     if is_stopped(other):
         return f"run {wait.name}, which is parked: {other.reason}"
     if is_paused(other):

@@ -43,16 +43,16 @@ class RunCreated(Event, frozen=True, tag=True):
     call: str = ""
     """For a child: the call of its parent that started it."""
     parent: int = 0
-    """For a child: the number of the run that started it."""
+    """For a child: the run that started it."""
     digest: int = 0
     timeout_at: int | None = None
     """Its deadline; with `timeout`, that of a run that begins when it is due."""
     timeout: int | None = None
-    """How long it may take from when a worker begins it, in microseconds. None without a limit, in older journals, and
-    for a child. The deadline of a child or a next generation is settled when it is created; that of a next generation
-    is what is left of this for all of them, and a retry of it has all of it again."""
+    """How long it may take from when a worker begins it. None without a limit, in older journals, and for a child. The
+    deadline of a child or a next generation is settled when it is created; that of a next generation is what is left of
+    this for all of them, and a retry of it has all of it again."""
     begin_by: int = 0
-    """When a worker must have begun it: else it fails, and no code of it runs. 0 for whenever."""
+    """When a worker must have begun it: else it fails, and no code of it runs. Not there for whenever."""
     tags: dict[str, str] = {}
     headers: dict[str, str] = {}
     """The headers that the code which started the tree gives to all of its runs; a child has those of its root."""
@@ -67,7 +67,7 @@ class RunCreated(Event, frozen=True, tag=True):
     seed: int = 0
     """The seed of the random numbers in the history with which a fork begins; 0 where the nonce is the seed."""
     start_at: int = 0
-    """When it is to begin, if that is later than `at`."""
+    """When it is to begin, if that is later than its start."""
     queue: str = ""
     """The queue in which it waits for its turn."""
     queue_key: str = ""
@@ -138,7 +138,7 @@ class RunRetried(Event, frozen=True, tag=True):
     undone: tuple[int, ...] = ()
     """For the root: the events that are taken back, ascending. A replay passes over them; the run rows keep them."""
     rested: int = 0
-    """For the root: how long the tree had ended, in microseconds. Its timers stood still meanwhile."""
+    """For the root: how long the tree had ended. Its timers stood still meanwhile."""
     since: int = 0
     """For the root: the first event in `undone` whose effect the code had seen. What is taken back before it are only
     attempts of a step."""
@@ -148,7 +148,7 @@ class RunRetried(Event, frozen=True, tag=True):
     timeout_at: int | None = None
     """The new deadline of the run; with `timeout`, if a worker claims it at once."""
     timeout: int | None = None
-    """How long the run may take from the next claim on, in microseconds."""
+    """How long the run may take from the next claim on."""
     rests: bool = False
     """For the root: whether its clock and its timers stand still until the next claim. False in older journals: their
     clock goes on here."""
@@ -168,11 +168,11 @@ class RunForked(Event, frozen=True, tag=True):
     seed: int
     """The seed of the random numbers from here on."""
     rested: int = 0
-    """How long ago the last event before it is, in microseconds. The timers stood still meanwhile."""
+    """How long ago the last event before it is. The timers stood still meanwhile."""
     timeout_at: int | None = None
     """The deadline of the run; with `timeout`, if a worker claims it at once."""
     timeout: int | None = None
-    """How long the run may take from the next claim on, in microseconds."""
+    """How long the run may take from the next claim on."""
     rests: bool = False
     """Whether the clock and the timers of the root stand still until the next claim; see `RunRetried`."""
     reason: str = ""
@@ -189,7 +189,7 @@ class StepSucceeded(Event, frozen=True, tag=True):
     skipped: bool = False
     """Whether a person gave the result, and the step did not return it."""
     took: int = 0
-    """Microseconds from the beginning of this attempt to its end, by the clock of its worker; 0 if it is not known."""
+    """How long this attempt was, by the clock of its worker; not there if that is not known."""
     arguments: Payload | None = None
     """Its arguments by name, for people, if the engine records them; redacted and cut."""
 
@@ -202,7 +202,7 @@ class StepFailed(Event, frozen=True, tag=True):
     digest: int = 0
     attempt: int = 1
     took: int = 0
-    """Microseconds from the beginning of this attempt to its end, by the clock of its worker; 0 if it is not known."""
+    """How long this attempt was, by the clock of its worker; not there if that is not known."""
     arguments: Payload | None = None
     """Its arguments by name, for people, if the engine records them; redacted and cut."""
 
@@ -218,7 +218,7 @@ class AttemptFailed(Event, frozen=True, tag=True):
     first_at: int = 0
     """When the first attempt began, if the policy limits the time since then (`elapsed_max`)."""
     took: int = 0
-    """Microseconds from the beginning of this attempt to its end, by the clock of its worker; 0 if it is not known."""
+    """How long this attempt was, by the clock of its worker; not there if that is not known."""
     arguments: Payload | None = None
     """Its arguments by name, for people, if the engine records them; redacted and cut."""
 
@@ -345,8 +345,9 @@ class ApprovalRequested(Event, frozen=True, tag=True):
 
     call: str
     name: str
-    payload: Payload
-    """JSON of `outlive._kernel.model.approval.ApprovalRequest`."""
+    payload: Payload  # JSON of `ApprovalRequest` in `_kernel.model.approval`.
+    """The request: `title`, `form` (a JSON Schema), `assignees`, `deadline_at`, `remind_every`, `escalate_at` and
+    `escalate_to`, as far as they are given."""
     digest: int = 0
     assignees: tuple[str, ...] | None = None
     """The people who are asked: for the row of the run, by which it is found. None in journals that are older than this
@@ -360,7 +361,7 @@ class ApprovalEscalated(Event, frozen=True, tag=True):
     approval: str
     """The call of the request."""
     payload: Payload
-    """JSON of the list of all who may decide now."""
+    """The list of all who may decide now."""
     digest: int = 0
     assignees: tuple[str, ...] | None = None
     """The names in the list, for the row of the run."""
@@ -371,8 +372,8 @@ class ApprovalDecided(Event, frozen=True, tag=True):
 
     approval: str
     """The call of the request."""
-    payload: Payload
-    """JSON of `outlive._kernel.model.approval.Decision`."""
+    payload: Payload  # JSON of `Decision` in `_kernel.model.approval`.
+    """The decision: `approved`, `by`, `at`, `comment` and `form`."""
 
 
 class ApprovalClosed(Event, frozen=True, tag=True):
@@ -405,8 +406,8 @@ class PromiseMade(Event, frozen=True, tag=True):
     """The run waits, or will wait, for a value that a program outside settles: a signal named by this call."""
 
     call: str
-    payload: Payload
-    """JSON of `outlive._kernel.model.promise.PromiseTerms`."""
+    payload: Payload  # JSON of `PromiseTerms` in `_kernel.model.promise`.
+    """The `type` of the value and its JSON `schema`."""
     digest: int = 0
 
 
@@ -440,8 +441,9 @@ class StateLeft(Event, frozen=True, tag=True):
     """A machine left a state that is more than one step: its data and the state it goes to."""
 
     call: str
-    payload: Payload
-    """JSON of `outlive._features.machines.wire.StateResult`."""
+    payload: Payload  # JSON of `StateResult` in `_features.machines.wire`.
+    """Where it goes (`to`), its `data`, how far a stepped state came (`cursor`), and the seconds until the next look of
+    a poll (`wait`)."""
     digest: int = 0
 
 
@@ -450,7 +452,7 @@ class SnapshotTaken(Event, frozen=True, tag=True):
     child runs, which have all ended."""
 
     created: RunCreated
-    """How the root run began."""
+    """How the root run began: the fields of its `RunCreated`."""
     events: int
     """How many events it stands for; its own seq."""
     worker: str
@@ -502,7 +504,7 @@ class RunCancelled(Event, frozen=True, tag=True):
     reason: str = ""
     interrupted: tuple[Interrupted, ...] = ()
     """The steps that its cancellation interrupted, as far as the worker that ended it knows: of a child its own, of the
-    root those of the whole tree."""
+    root those of the whole tree. Each has `call`, `run_id`, `attempt`, `attempts_max`, `since_at` and `worker`."""
 
 
 class RunTimedOut(Event, frozen=True, tag=True):

@@ -9,6 +9,7 @@ import msgspec
 
 from outlive._kernel.model import Run as StoredRun
 from outlive._kernel.model import Wait as StoredWait
+from outlive._kernel.model import child_id
 from outlive._kernel.model.instant import instant_of
 from outlive._kernel.model.pause import PAUSED
 from outlive._kernel.model.run import definition_shown
@@ -43,6 +44,8 @@ class Wait(msgspec.Struct, frozen=True):
     """When the wait ends by itself."""
     detail: str = ""
     """Details: what an approval is about, and who is asked."""
+    run_id: str = ""
+    """The run of the tree that waits."""
 
     def describe(self) -> str:
         """The wait in words: `signal 'paid'`, `a timer at 2026-11-19T12:00:00+00:00`."""
@@ -159,7 +162,7 @@ def run_of(stored: StoredRun, *, with_traceback: bool = True) -> Run:
         root_id=stored.root_id,
         parent_id=stored.parent_id,
         number=stored.number,
-        waits=[wait_of(wait) for wait in for_people(stored.waits)],
+        waits=[wait_of(wait, stored.root_id) for wait in for_people(stored.waits)],
         created_at=instant_of(stored.created_at),
         updated_at=instant_of(stored.updated_at),
         finished_at=when(stored.finished_at),
@@ -177,9 +180,9 @@ def run_of(stored: StoredRun, *, with_traceback: bool = True) -> Run:
     )
 
 
-def wait_of(stored: StoredWait) -> Wait:
-    """The wait in a row, as users see it."""
-    return Wait(stored.kind.value, stored.name, when(stored.until_at), stored.detail)
+def wait_of(stored: StoredWait, root_id: str) -> Wait:
+    """The wait of a tree in a row or in a journal, as users see it."""
+    return Wait(stored.kind.value, stored.name, when(stored.until_at), stored.detail, child_id(root_id, stored.run))
 
 
 def when(at: int | None) -> datetime | None:

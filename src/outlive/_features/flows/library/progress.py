@@ -9,12 +9,11 @@ condition needs is taken for one that did not run, as long as the journal has no
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
 
 from msgspec.structs import replace
 
 from outlive._features.flows.graph import Node, StepState, StepView
-from outlive._kernel.model import child_id
-from outlive._kernel.model.instant import MICROSECONDS, microseconds_of
 from outlive._kernel.values.event import Event
 from outlive._kernel.values.run import Run, Status, Wait
 
@@ -59,34 +58,28 @@ class Progress:
     def __init__(self, nodes: Sequence[Node], run_id: str) -> None:
         self._nodes = nodes
         self._run_id = run_id
-        self._root_id = ""
         self._ended: dict[str, StepView] = {}
         self._retried: dict[str, StepView] = {}
         """Steps whose next attempt is to come."""
         self._touched: set[str] = set()
-        self._children: dict[str, tuple[str, int]] = {}
+        self._children: dict[str, tuple[str, datetime]] = {}
         """Child runs: the step, and when it began."""
-        self._detached: dict[str, tuple[str, int]] = {}
+        self._detached: dict[str, tuple[str, datetime]] = {}
         self._asked: dict[str, str] = {}
         """Approvals: the step that asked for each."""
 
     def read(self, events: Iterable[Event]) -> None:
         """Take in more events."""
         for event in events:
-            self._root_id = self._root_id or event.run_id
             data = event.data
             if event.run_id in self._children:
                 self._read_child(event)
-            elif event.type == "RunCreated" and data["call"] and self._is_own(data["parent"]):
+            elif event.type == "RunCreated" and data["parent_id"] == self._run_id:
                 self._touched.add(step_of(data["call"]))
                 if not is_of_item(data["call"]):
-                    self._children[event.run_id] = step_of(data["call"]), microseconds_of(event.at)
+                    self._children[event.run_id] = step_of(data["call"]), event.at
             elif event.run_id == self._run_id:
                 self._read_own(event)
-
-    def _is_own(self, number: int) -> bool:
-        """Whether this progress is about the run of this number in the tree."""
-        return child_id(self._root_id, number) == self._run_id
 
     def _read_own(self, event: Event) -> None:
         data = event.data
@@ -110,12 +103,12 @@ class Progress:
             case "ApprovalRequested":
                 self._asked[data["name"]] = step_of(call)
             case "DetachedStarted":
-                self._detached[data["run_id"]] = step_of(call), microseconds_of(event.at)
+                self._detached[data["run_id"]] = step_of(call), event.at
             case "DetachedEnded" if data["run_id"] in self._detached:
                 id, began_at = self._detached[data["run_id"]]
                 state = StepState.SUCCEEDED if data["status"] == "succeeded" else StepState.FAILED
                 failure = event.failure
-                took = microseconds_of(event.at) - began_at
+                took = event.at - began_at
                 self._end(id, state, took, note=failure.message if failure else "")
             case _:
                 """It says nothing about a step."""
@@ -128,15 +121,15 @@ class Progress:
 
     def _read_child(self, event: Event) -> None:
         id, began_at = self._children[event.run_id]
-        took = microseconds_of(event.at) - began_at
+        took = event.at - began_at
         if event.type == "RunSucceeded":
             self._end(id, StepState.SUCCEEDED, took)
         elif event.type == "RunFailed":
             self._end(id, StepState.FAILED, took, note=_note(event))
 
-    def _end(self, id: str, state: StepState, took: int, *, attempts: int = 1, note: str = "") -> None:
+    def _end(self, id: str, state: StepState, took: timedelta | None, *, attempts: int = 1, note: str = "") -> None:
         self._retried.pop(id, None)
-        seconds = took / MICROSECONDS if took else None
+        seconds = took.total_seconds() if took else None
         self._ended[id] = StepView(state=state, attempts=attempts, took_seconds=seconds, note=note)
 
     def views(self, run: Run) -> dict[str, StepView]:

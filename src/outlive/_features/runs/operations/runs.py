@@ -5,7 +5,8 @@ from __future__ import annotations
 from contextlib import aclosing
 from datetime import datetime
 
-from msgspec import Struct, UnsetType, structs
+import msgspec
+from msgspec import Struct, structs
 
 import outlive.errors as e
 from outlive._kernel.client.news import Position
@@ -180,9 +181,10 @@ async def payload(call: Call, run_id: str, seq: str, field: str) -> Content:
     if seq.isdecimal() and len(seq) <= SEQ_DIGITS_MAX and int(seq) <= SEQ_MAX:
         run = await call.view.row(run_id)
         entry = await call.view.event(run, int(seq))
-        value = None if entry is None else getattr(entry.event, field, None)
-        if isinstance(value, Payload) and not isinstance(value.v, UnsetType):
-            return Content(JSON, bytes(value.v))
+        if entry is not None and isinstance(getattr(entry.event, field, None), Payload):
+            data = event_of(entry.position, entry.event, run.root_id).data
+            if field in data:
+                return Content(JSON, msgspec.json.encode(data[field]))
     wanted = "GET /api/v1/runs/{id}/history lists the events and their fields."
     raise Problem(404, "not_found", f"event {seq} of this run has no payload {field!r}", wanted)
 

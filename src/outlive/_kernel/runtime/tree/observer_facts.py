@@ -20,8 +20,16 @@ from typing import Any, NamedTuple
 from outlive._kernel.journal import event as journal
 from outlive._kernel.journal.event import AnyEvent, Ending
 from outlive._kernel.journal.fold import STATUS
-from outlive._kernel.model import Failure, Run
-from outlive._kernel.model.facts import (
+from outlive._kernel.model import Run
+from outlive._kernel.model.instant import instant_of
+from outlive._kernel.model.wait import DEADLINE
+from outlive._kernel.replay.call import StepCall, Undoing
+from outlive._kernel.replay.command import RunStep, WorkflowSpec
+from outlive._kernel.replay.execution import Execution
+from outlive._kernel.replay.frame import Frame
+from outlive._kernel.runtime.tree.draft import Draft
+from outlive._kernel.runtime.tree.observer_calls import HookCall, ObserverCalls
+from outlive._kernel.values.fact import (
     AttemptFact,
     CircuitFact,
     EndFact,
@@ -33,14 +41,7 @@ from outlive._kernel.model.facts import (
     TransitionFact,
     UndoFact,
 )
-from outlive._kernel.model.instant import instant_of
-from outlive._kernel.model.wait import DEADLINE
-from outlive._kernel.replay.call import StepCall, Undoing
-from outlive._kernel.replay.command import RunStep, WorkflowSpec
-from outlive._kernel.replay.execution import Execution
-from outlive._kernel.replay.frame import Frame
-from outlive._kernel.runtime.tree.draft import Draft
-from outlive._kernel.runtime.tree.observer_calls import HookCall, ObserverCalls
+from outlive._kernel.values.failure import failure_of
 from outlive.errors.program import UnknownStateError
 
 
@@ -95,7 +96,7 @@ class ObserverFacts:
         if asked is None:
             return
         run, call = asked
-        failed = _attempt(call.command) | {"attempt": event.attempt, "failure": event.failure}
+        failed = _attempt(call.command) | {"attempt": event.attempt, "failure": failure_of(event.failure)}
         if call.rollback is None:
             yield from _hook_calls(run, "attempt_failed", FailureFact, event.at, **failed)
         else:
@@ -134,8 +135,8 @@ class ObserverFacts:
         if isinstance(event, journal.RunCancelled) and (event.run or frame.cancel_reason is None):
             # By its parent, or by itself: there was no request.
             yield from self._on_cancel(event)
-        failure = event.failure if isinstance(event, journal.RunFailed) else None
-        yield from _hook_calls(run, "ended", EndFact, event.at, status=STATUS[type(event)], failure=failure)
+        failure = failure_of(event.failure) if isinstance(event, journal.RunFailed) else None
+        yield from _hook_calls(run, "ended", EndFact, event.at, status=STATUS[type(event)].value, failure=failure)
 
     # -- Stages of workflows ---------------------------------------------------------------------------------
 
@@ -223,5 +224,5 @@ def _attempt(command: RunStep) -> dict[str, Any]:
     return {"step": command.step.name, "call": command.call, "attempt": command.attempt}
 
 
-def _undo(command: RunStep, rollback: Undoing, failure: Failure | None = None) -> dict[str, Any]:
-    return _attempt(command) | {"undoes": rollback.left[0], "failure": failure}
+def _undo(command: RunStep, rollback: Undoing) -> dict[str, Any]:
+    return _attempt(command) | {"undoes": rollback.left[0]}

@@ -16,7 +16,6 @@ import { useRun } from './run/following.js';
 import { Gantt, keyOfStep, NOW } from './run/gantt.js';
 import { criticalPath } from './run/path.js';
 import { standing } from './run/standing.js';
-import { nameOfWorker } from './run/timeline.js';
 
 const FACTS_MAX = 8;
 
@@ -165,7 +164,7 @@ function chosenBy(followed, query) {
 
 function Facts({ run, timeline, events }) {
   const workers = timeline.workers();
-  const shown = workers.slice(-4).map(nameOfWorker);
+  const shown = workers.slice(-4);
   const facts = [
     [
       'started',

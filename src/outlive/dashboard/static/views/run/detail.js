@@ -7,7 +7,7 @@ import { exact, lasts, Time } from '../../parts/time.js';
 import { causesOf } from './frames.js';
 import { rowLength } from './gantt.js';
 import { namedInput, shortType } from './standing.js';
-import { millis, nameOfWorker } from './timeline.js';
+import { millis } from './timeline.js';
 
 const KINDS = {
   succeeded: 'ok',
@@ -260,7 +260,7 @@ function RowDetail({ row, followed, now, acts }) {
               html`
                 <tr key=${index}>
                   <td>${bar.kind === 'again' ? '' : bar.attempt}</td>
-                  <td class="mono">${nameOfWorker(bar.worker ?? '')}</td>
+                  <td class="mono">${bar.worker ?? ''}</td>
                   <td class=${bar.kind === 'again' ? 'soft' : bar.kind}>
                     ${
                       bar.kind === 'again'
@@ -400,11 +400,11 @@ function Gap({ gap, followed }) {
     <dl class="facts pad stacked">
       <div>
         <dt>lost</dt>
-        <dd class="mono">${gap.lost ? nameOfWorker(gap.lost) : 'not known'}</dd>
+        <dd class="mono">${gap.lost || 'not known'}</dd>
       </div>
       <div>
         <dt>took over</dt>
-        <dd class="mono">${nameOfWorker(gap.taken)}</dd>
+        <dd class="mono">${gap.taken}</dd>
       </div>
       <div>
         <dt>last sign</dt>

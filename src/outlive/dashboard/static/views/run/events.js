@@ -5,7 +5,7 @@ import { at, href } from '../../router.js';
 import { Empty } from '../../parts/shown.js';
 import { Table } from '../../parts/table.js';
 import { exact } from '../../parts/time.js';
-import { millis, nameOfWorker } from './timeline.js';
+import { millis } from './timeline.js';
 
 /**
  * The events that fit, newest first, as a table reads a list. With a hundred more a second, none is looked at twice.
@@ -96,7 +96,7 @@ export function Events({ followed, run, query }) {
         name: 'worker',
         wide: true,
         value: (it) => it.worker,
-        cell: (it) => html`<span class="mono">${nameOfWorker(it.worker)}</span>`,
+        cell: (it) => html`<span class="mono">${it.worker}</span>`,
       },
     ],
     [run.id],

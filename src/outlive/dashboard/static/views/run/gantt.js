@@ -7,7 +7,7 @@ import { useKeys } from '../../keys.js';
 import { here } from '../../router.js';
 import { Scale, panned, zoomed } from './scale.js';
 import { criticalPath } from './path.js';
-import { millis, nameOfWorker } from './timeline.js';
+import { millis } from './timeline.js';
 
 const ROW = 30;
 const BAR = 14;
@@ -541,7 +541,7 @@ function OnPath({ row, path, x, y }) {
 function Owner({ owner, x1, x2, min, max }) {
   const [a, b] = [Math.max(x1, min), Math.min(x2, max)];
   if (b <= a && (x2 < min || x1 > max)) return null;
-  const name = nameOfWorker(owner.worker);
+  const name = owner.worker;
   return html`<g class=${owner.lost ? 'owner lost' : 'owner'}>
     <rect x=${a} y="42" width=${Math.max(b - a, 2)} height="4" rx="2" />
     <title>
@@ -561,8 +561,8 @@ function crashWords(gaps, x, left, right) {
   const found = [];
   let free = left - 60;
   for (const gap of gaps) {
-    const lost = gap.lost ? `${nameOfWorker(gap.lost)} was lost` : 'its worker was lost';
-    const words = `${lost}, ${lasts(gap.to - gap.from)}, ${nameOfWorker(gap.taken)} took over`;
+    const lost = gap.lost ? `${gap.lost} was lost` : 'its worker was lost';
+    const words = `${lost}, ${lasts(gap.to - gap.from)}, ${gap.taken} took over`;
     const width = words.length * LETTER + 12;
     const at = Math.max(Math.min(x(gap.from), right + RIGHT - width), 4);
     if (at < free) continue;

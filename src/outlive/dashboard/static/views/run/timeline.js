@@ -6,6 +6,7 @@
 // with its bars (spans) and marks (moments). An attempt is journaled when it ends, with how long it took: one that runs
 // has no bar yet. No event says when a lost worker died: the gap of a crash is from its last event to the claim of the
 // next worker.
+import { span } from '../../parts/time.js';
 
 let [lastSecond, lastMillis] = ['', 0];
 
@@ -18,9 +19,6 @@ export function millis(instant) {
   if (second !== lastSecond) [lastSecond, lastMillis] = [second, Date.parse(`${second}Z`)];
   return lastMillis + Number(`0${instant.slice(dot, -1)}`) * 1000;
 }
-
-/** The name of the worker that had a session. */
-export const nameOfWorker = (session) => session.replace(/#[^#]*$/, '');
 
 /** The number of a run in its tree: 0 for the root. */
 export function numberOf(runId, rootId) {
@@ -190,7 +188,7 @@ export class Timeline {
 
   begin(event, at) {
     const created = event.type === 'SnapshotTaken' ? event.data.created : event.data;
-    this.beganAt = event.type === 'SnapshotTaken' && created.at ? created.at / 1000 : at;
+    this.beganAt = event.type === 'SnapshotTaken' && created.at ? millis(created.at) : at;
     this.lastAt = at;
     const worker = event.data.worker;
     if (worker) this.owners.push({ worker, from: at, to: null, lost: false });
@@ -280,7 +278,7 @@ export class Timeline {
       if (!['signal', 'ask', 'timer'].includes(wait.kind)) continue;
       // What an approval does while it waits is shown there.
       if (wait.kind === 'timer' && /@approval/.test(wait.name)) continue;
-      const name = `${wait.run ?? 0} ${wait.kind} ${wait.name}`;
+      const name = `${numberOf(wait.run_id, this.rootId)} ${wait.kind} ${wait.name}`;
       if (!wanted.has(name)) wanted.set(name, wait);
     }
     for (const [name, { row, bar }] of this.waiting) {
@@ -288,14 +286,14 @@ export class Timeline {
     }
     for (const [name, wait] of wanted) {
       if (this.waiting.has(name)) continue;
-      const number = wait.run ?? 0;
+      const number = numberOf(wait.run_id, this.rootId);
       const kind = wait.kind === 'timer' ? 'timer' : wait.kind;
       const row = this.lasting(number, kind, wait.name, labelOf(wait.kind, wait.name), at);
       const bar = {
         from: at,
         to: null,
         kind: 'wait',
-        until: wait.until_at ? wait.until_at / 1000 : null,
+        until: wait.until ? millis(wait.until) : null,
         seq: this.lastSeq,
       };
       row.bars.push(bar);
@@ -331,7 +329,7 @@ export class Timeline {
   // -- Steps ----------------------------------------------------------------------------------------------------------
 
   step(event, data, at, number) {
-    const took = (data.took ?? 0) / 1000;
+    const took = data.took ? span(data.took) : 0;
     let row = this.last(number, 'step', data.call);
     if (!row || (!row.open && event.type !== 'StepProgressed' && event.type !== 'StepEndedLate'))
       row = this.row(number, 'step', data.call, data.call, at - took);
@@ -341,7 +339,7 @@ export class Timeline {
   attempt(row, data, at, kind, seq) {
     const before = row.bars[row.bars.length - 1];
     const from = data.took
-      ? at - data.took / 1000
+      ? at - span(data.took)
       : Math.max(row.intended ?? row.at, before?.to ?? 0, this.claim?.gap.to ?? 0);
     this.again(row, from);
     row.bars.push({
@@ -352,7 +350,7 @@ export class Timeline {
       attempt: data.attempt ?? 1,
       failure: data.failure ?? null,
       worker: this.worker(),
-      retryAt: data.retry_at ? data.retry_at / 1000 : null,
+      retryAt: data.retry_at ? millis(data.retry_at) : null,
     });
     row.intended = undefined;
     this.moveUp(row, from);
@@ -429,7 +427,7 @@ const labelOf = (kind, name) => (kind === 'timer' ? 'timer' : `${kind} ${name}`)
 const TAKERS = {
   RunCreated(it, event, data, at, number) {
     if (number === 0) return null;
-    const row = it.row(data.parent, 'child', String(number), data.workflow, at);
+    const row = it.row(numberOf(data.parent_id, it.rootId), 'child', String(number), data.workflow, at);
     it.heads.set(number, row);
     Object.assign(row, { child: number, link: event.run_id, version: data.version });
     row.bars.push({ from: at, to: null, kind: 'run', seq: event.seq, isHollow: true });
@@ -511,7 +509,7 @@ const TAKERS = {
   StepDelayed(it, event, data, at, number) {
     const row = it.step(event, data, at, number);
     row.note = `waits for ${data.by}`;
-    row.bars.push({ from: at, to: data.until_at / 1000, kind: 'wait', seq: event.seq });
+    row.bars.push({ from: at, to: millis(data.until_at), kind: 'wait', seq: event.seq });
     row.intended = undefined;
     return row;
   },

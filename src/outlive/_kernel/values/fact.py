@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from outlive._kernel.model.failure import Failure
-from outlive._kernel.model.run import RunStatus
+from outlive._kernel.values.failure import Failure
+from outlive._kernel.values.run import Status
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +95,6 @@ class ReasonFact(Fact):
 class EndFact(Fact):
     """A run has ended."""
 
-    status: RunStatus
+    status: Status
     failure: Failure | None = None
     """The failure of a run that failed; None for any other end."""
