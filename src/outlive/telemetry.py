@@ -77,9 +77,9 @@ SIZES = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000)
 
 
 class Histogram:
-    """How often a value was at most each of some bounds.
+    """The counts of values by their upper bounds.
 
-    The way of a step adds to one without a call, as every call there counts:
+    The path of a step adds a value without a call, because every call there costs time:
 
         histogram.counts[bisect_left(histogram.bounds, value)] += 1
         histogram.sum += value
@@ -89,7 +89,7 @@ class Histogram:
 
     def __init__(self, bounds: tuple[float, ...], scale: int = 1) -> None:
         self.scale = scale
-        """How many of what is added are one of what is shown: times are added in microseconds."""
+        """The number of added units in a shown unit: times are added in microseconds and shown in seconds."""
         self.bounds = tuple(bound * scale for bound in bounds)
         """The upper bounds, as values are added; the last count is for what is above all of them."""
         self.counts = [0] * (len(bounds) + 1)

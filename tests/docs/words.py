@@ -140,7 +140,7 @@ ALONE = {
     "runs.tree": "the dashboard draws the tree of a run",
     "runs.payload": "a value that is too large for a page of the history",
     "runs.streams": "the names of the streams that `runs.follow_stream` has",
-    "workflows.get": "one of those that `workflows.list` has",
+    "workflows.get": "one workflow of `workflows.list`",
     "workflows.graph": "a picture for the dashboard",
     "flows.graph": "a picture for the dashboard",
     "worker": "runs code; in Python an engine is the worker",

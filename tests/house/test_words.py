@@ -136,6 +136,20 @@ def test_prose_of_the_package_repeats_the_noun() -> None:
     assert not found, "repeat the noun, for example `the runs that`:\n" + "\n".join(found)
 
 
+def test_pages_say_is_not_a_and_repeat_the_noun() -> None:
+    """Decisions are history, and scenarios have the words of other systems."""
+    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
+    found = [
+        f"{page.relative_to(ROOT).as_posix()}:{number}: {match}"
+        for page in pages
+        if page.parent.name != "decisions" and page.stem not in {"decisions", "scenarios"}
+        for number, line in enumerate(page.read_text("utf-8").splitlines(), 1)
+        for match in (*NOT_A.findall(line), *POINTERS.findall(line))
+    ]
+
+    assert not found, "write `is not a`, and repeat the noun:\n" + "\n".join(found)
+
+
 def test_messages_say_is_not_a_and_repeat_the_noun() -> None:
     """A message of an error is read by a tired person without the code beside it."""
     found = [

@@ -348,7 +348,8 @@ class AnyEngine(RunVerbs, Protocol):
             connection: as of `start`: the batch exists if and only if you commit.
 
         Raises:
-            RunExistsError: the id is that of something else. InvalidArgumentError: this place cannot be had.
+            RunExistsError: the id is that of something else. InvalidArgumentError: the queue takes no such key or
+                priority.
         """
 
     # -- Finding ------------------------------------------------------------------------------------------------

@@ -210,8 +210,8 @@ class Machine(Workflow[[D], MachineResult[S, D]], Generic[S, D]):
             to: where it may go; read from `-> Literal[S.A, S.B]` unless given.
             retry: when failed attempts are tried again.
             timeout: seconds that one attempt may take.
-            heartbeat_timeout: seconds after which an attempt fails that has neither called `current_step().heartbeat()`
-                nor emitted anything.
+            heartbeat_timeout: an attempt fails when it has not called `current_step().heartbeat()` for so many seconds
+                and has emitted nothing.
             undo: takes its effect back if the machine fails later on: called with the data as this state left it.
             raises: exception classes that are kept as themselves.
             once: call it at most once; after a crash the machine fails with `StepInterruptedError`.

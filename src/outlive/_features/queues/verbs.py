@@ -142,7 +142,7 @@ class Queues:
             await pause()
 
     async def _known(self, where: str, queue: Queue | str) -> str:
-        """The name of a queue that there is: who misspells the one to pause must hear of it."""
+        """The name of an existing queue; raises for a misspelt one, which would else be paused without any effect."""
         name, store = _name(where, queue), self._access.store
         if isinstance(queue, Queue) or name in self._own() or await store.read_cell(queue_cell(name)) is not None:
             return name

@@ -66,7 +66,7 @@ async def for_each(
     of a child.
 
     Raises:
-        InvalidArgumentError: no filter is given, or one that is none.
+        InvalidArgumentError: no filter is given, or a filter has a value that it cannot have.
     """
     filters: dict[str, Any] = dict(options)
     limit, is_preview = filters.pop("limit", LIMIT), filters.pop("dry_run", False)

@@ -74,8 +74,8 @@ async def run_step(
         name: what the journal calls it: its qualified name unless given. A lambda needs one.
         retry: when failed attempts are tried again; unless given as the workflow or the engine says.
         timeout: seconds that one attempt may take.
-        heartbeat_timeout: seconds after which an attempt fails that has neither called `current_step().heartbeat()`
-            nor emitted anything.
+        heartbeat_timeout: an attempt fails when it has not called `current_step().heartbeat()` for so many seconds
+            and has emitted nothing.
         raises: exception classes that reach the workflow as themselves (those in `retry.on` do so too).
         shown: gives the arguments that people see, by name, for a function that has them in a closure. It is called
             when they are recorded or looked at, and by no replay.

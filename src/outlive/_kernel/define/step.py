@@ -226,8 +226,8 @@ def step(
         retry: when failed attempts are tried again; unless given as the workflow says (`@outlive.workflow(retry=...)`),
             else as the engine says, else not at all.
         timeout: seconds that one attempt may take.
-        heartbeat_timeout: seconds after which an attempt fails that has neither called `current_step().heartbeat()`
-            nor emitted anything.
+        heartbeat_timeout: an attempt fails when it has not called `current_step().heartbeat()` for so many seconds
+            and has emitted nothing.
         raises: exception classes that reach the workflow as themselves (those in `retry.on` do so too).
         undo: takes the effect back if the saga around a call fails: a step, or a plain function, which then becomes
             the step `<name>.undo`; it is called with the result of the step.

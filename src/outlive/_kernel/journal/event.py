@@ -78,7 +78,7 @@ class RunCreated(Event, frozen=True, tag=True):
     has_slot: bool = False
     """Whether it has the slot of the run that it goes on for."""
     before: int = 0
-    """How many first events it has taken the place of: of starts that became one run with this one."""
+    """How many earlier first events it has replaced: each was of a start that became one run with this start."""
     begun_at: int = 0
     """When a worker began it, in a fork, whose journal has no claim of its origin. Else the first claim says it."""
     spends_names: bool = False

@@ -212,9 +212,9 @@ class Transaction(Protocol):
     async def commit(self, changes: Sequence[Change], *, behind: Row | None = None) -> list[tuple[Outcome, int]]:
         """Append these changes, all of one tree, and commit what the user wrote with them; all or nothing.
 
-        They come after every change given to `Store.commit` before this call. `behind` is the row that the first of
-        them comes after, for a caller who has not heard yet that it is there: if another row stands in its place (the
-        claim of another worker is as long as many a change), they conflict. If one of them conflicts, all of them do
+        The changes come after every change given to `Store.commit` before this call. `behind` is the row before the
+        first change, from a caller that does not know yet whether that row was committed. If another row stands in its
+        place, for example the claim of another worker, the changes conflict. If one change conflicts, all of them do,
         and nothing that the user wrote stays. If the database refuses what the user wrote (a deferred constraint), or
         the transaction gives way (see `gave_way`), its driver's error is raised and nothing was written. The
         transaction is over in any case.

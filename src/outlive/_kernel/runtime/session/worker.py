@@ -271,8 +271,8 @@ class Worker:
             self._run_effects(live, draft.effects)
 
     def _say(self, live: LiveTree, draft: Draft) -> None:
-        """A workflow has emitted something, and there is no change to write that with: write it at once, and with the
-        next change too, so that this is not committed without it. The store takes it once."""
+        """Write at once what a workflow has emitted while no change is due. The next change has it too, because that
+        change must not be committed without it. The store takes it once."""
         said = live.unsaid = draft.change.streams
 
         def done() -> None:
