@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 
 from outlive._features.schedules.ticks import checked_cron, matches
 from outlive._kernel.model.instant import instant_of, microseconds_of
-from proof.cron.oracle import Expression, Wall, ticks, wall_minutes
+from proof.cron.oracle import MINUTE, Expression, Wall, ticks, wall_minutes
 
 HOUR = timedelta(hours=1)
 BEFORE, AFTER = timedelta(hours=6), timedelta(hours=27)
@@ -86,7 +86,7 @@ def parsed(text: str) -> Expression:
 def compare(name: str, expressions: Sequence[str], wall: list[Wall]) -> Iterator[Difference]:
     """What the two do not agree on in a range."""
     zone, start, end = ZoneInfo(name), wall[0].at, wall[-1].at
-    begin, until = microseconds_of(start) - 1, microseconds_of(end)
+    begin, until = microseconds_of(start) - 1, microseconds_of(end + MINUTE) - 1
     for text in expressions:
         own = [
             instant_of(tick) for tick in takewhile(lambda tick: tick <= until, matches(checked_cron(text), zone, begin))

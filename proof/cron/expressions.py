@@ -17,6 +17,8 @@ USUAL = [
     "0 3 15,L * *",
     "0 0 * * 1#5", "15 14 1 * *", "0 22 * * 1-5", "23 0-20/2 * * *", "5 4 * * SUN", "0 0,12 1 */2 *", "0 4 8-14 * *",
     "*/59 * * * *", "1-59/2 * * * *", "0 1-23/2 * * *", "*/1 */1 * * *", "0 0 30 * *", "0 0 1,15 * 3", "*/45 2 * * SUN",
+    "0 30 2 * * *", "15,45 30 1 * * *", "*/20 */30 1-2 * * *", "59 59 * * * *", "10-50/20 15 2,3 * * SUN",
+    "30 0 0 L * *",
 ]  # fmt: skip
 
 
@@ -41,7 +43,8 @@ def _random(rng: random.Random) -> str:
         weekday = rng.choice(["SUN#1", "MON#2", "0L", "5L", "SAT,SUN"])
     month = "*" if rng.random() < 0.8 else _field(rng, 1, 12)
     hour = _field(rng, 0, 23) if rng.random() < 0.4 else _field(rng, 0, 3)
-    return f"{_field(rng, 0, 59)} {hour} {day} {month} {weekday}"
+    second = f"{_field(rng, 0, 59)} " if rng.random() < 0.1 else ""
+    return f"{second}{_field(rng, 0, 59)} {hour} {day} {month} {weekday}"
 
 
 def _field(rng: random.Random, least: int, most: int) -> str:

@@ -5,6 +5,8 @@ at which the clock on the wall matches. Any other one names times of the day: ea
 matches, the first time if the clock shows it twice, and at the first minute behind the gap if it never shows it. A day
 matches by its day of the month and its day of the week: by both if one of the two fields begins with `*`, else by
 one of them.
+
+An expression of six fields begins with seconds, which are counted from the minutes that the other five name.
 """
 
 from __future__ import annotations
@@ -35,7 +37,8 @@ class Expression:
     """A cron expression."""
 
     def __init__(self, text: str) -> None:
-        minute, hour, self._day, month, self._weekday = text.split()
+        *second, minute, hour, self._day, month, self._weekday = text.split()
+        self.seconds = sorted(numbers(second[0] if second else "0", 0, 59))
         self.follows_the_wall = minute.startswith("*") or hour.startswith("*")
         self.minutes = numbers(minute, 0, 59)
         self.hours = numbers(hour, 0, 23)
@@ -113,6 +116,12 @@ def wall_minutes(zone: ZoneInfo, start: datetime, end: datetime) -> list[Wall]:
 
 def ticks(expression: Expression, zone: ZoneInfo, wall: list[Wall]) -> list[datetime]:
     """The ticks in a range, whose minutes are given."""
+    minutes = _minutes(expression, zone, wall)
+    return [at + timedelta(seconds=second) for at in minutes for second in expression.seconds]
+
+
+def _minutes(expression: Expression, zone: ZoneInfo, wall: list[Wall]) -> list[datetime]:
+    """The minutes of a range in which it ticks."""
     if expression.follows_the_wall:
         return [
             each.at

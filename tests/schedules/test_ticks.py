@@ -166,7 +166,8 @@ def test_jitter_is_always_the_same_for_a_name() -> None:
     ("expression", "said"),
     [
         ("61 * * * *", "Bad minute"),
-        ("0 6 * * 1-5 *", "five fields"),
+        ("0 0 6 * * 1-5 *", "five fields"),
+        ("60 0 6 * * 1-5", "Bad second"),
         ("0 0 31 2 *", "Bad day-of-month"),
         ("* * */20 * 1L", "never matches"),
         ("every day", "five fields"),
@@ -176,6 +177,30 @@ def test_an_expression_that_cannot_work_is_refused(expression: str, said: str) -
     """When it is written, with what is wrong with it."""
     with pytest.raises(InvalidArgumentError, match=said):
         outlive.cron(expression)
+
+
+def test_an_expression_of_six_fields_ticks_at_its_seconds() -> None:
+    """The first of six fields names the seconds of each minute that the other five name. [CA-S2]"""
+    often = outlive.cron("*/20 30 6 * * *", tz="Europe/Stockholm")
+    found = Ticks(often).between(microseconds_of(utc(6, 1)), microseconds_of(utc(6, 2)), 10)
+
+    assert [f"{instant_of(tick):%H:%M:%S}" for tick in found] == ["04:30:00", "04:30:20", "04:30:40"]
+    assert Ticks(often).after(found[1]) == found[2]
+
+
+def test_seconds_of_a_time_in_the_gap_are_counted_from_the_end_of_the_gap() -> None:
+    """At 02:30:15 in New York, in the night in which 02:00 to 03:00 is left out: at 03:00:15."""
+    nightly = outlive.cron("15 30 2 * * *", tz="America/New_York")
+    tick = Ticks(nightly).after(microseconds_of(utc(3, 8)))
+
+    assert tick is not None
+    assert instant_of(tick) == utc(3, 8, 7) + timedelta(seconds=15)
+
+
+def test_seconds_cannot_be_excluded() -> None:
+    """An exclusion of six fields is refused: minutes are the shortest span that is excluded."""
+    with pytest.raises(InvalidArgumentError, match="give five fields"):
+        outlive.every(seconds=1, exclude=["0 * * * * *"])
 
 
 def test_a_name_for_an_expression_is_that_expression() -> None:

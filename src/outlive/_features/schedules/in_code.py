@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime, timedelta
 from difflib import get_close_matches
 from typing import Any, Literal, TypedDict, Unpack, get_args
@@ -12,7 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from outlive._features.schedules.schedule import CATCH_UP_MAX, TAG, Overlap, ScheduleSpec, Target
-from outlive._features.schedules.ticks import Ticks, checked_cron, span_of, zone_of
+from outlive._features.schedules.ticks import Ticks, checked_cron, checked_exclusion, span_of, zone_of
 from outlive._kernel.define.declaration import declare_option
 from outlive._kernel.define.registry import Registry
 from outlive._kernel.define.workflow import SCHEDULES
@@ -78,7 +78,8 @@ def cron(expression: str, *more: str, **options: Unpack[ScheduleOptions]) -> Sch
     """A schedule by cron expressions: `outlive.cron("0 6 * * 1-5", tz="Europe/Stockholm")`.
 
     Args:
-        expression: five fields (minute, hour, day of the month, month, day of the week), or `@daily` and its kin.
+        expression: five fields (minute, hour, day of the month, month, day of the week), six with the second before
+            them, or a name such as `@daily`.
         more: it ticks when any of the expressions matches.
         tz: the IANA name of the time zone of the expressions; "UTC" unless given.
         name: what `engine.schedules` calls it; the name of the workflow unless given.
@@ -97,7 +98,8 @@ def cron(expression: str, *more: str, **options: Unpack[ScheduleOptions]) -> Sch
     """
     where = "outlive.cron"
     _refuse_unknown(where, options)
-    return _schedule(where, crons=tuple(_cron(where, "expression", each) for each in (expression, *more)), **options)
+    crons = tuple(_cron(where, "expression", each, checked_cron) for each in (expression, *more))
+    return _schedule(where, crons=crons, **options)
 
 
 def every(
@@ -187,10 +189,10 @@ def _schedule(
     return made
 
 
-def _cron(where: str, name: str, expression: object) -> str:
+def _cron(where: str, name: str, expression: object, checked: Callable[[str], str]) -> str:
     plain = given.text(where, name, expression, like="0 6 * * 1-5")
     try:
-        return checked_cron(plain)
+        return checked(plain)
     except ValueError as error:
         raise InvalidArgumentError(where, name, expression, f"{error}; for example {name}='0 6 * * 1-5'") from None
 
@@ -214,7 +216,7 @@ def _exclusions(where: str, exclude: object) -> tuple[str, ...]:
     for each in exclude:
         if isinstance(each, datetime):
             raise ArgumentTypeError(where, "exclude", each, wanted)
-        found.append(each.isoformat() if isinstance(each, date) else _cron(where, "exclude", each))
+        found.append(each.isoformat() if isinstance(each, date) else _cron(where, "exclude", each, checked_exclusion))
     return tuple(found)
 
 

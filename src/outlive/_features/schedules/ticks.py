@@ -6,6 +6,9 @@ an hour that is repeated in autumn, and not in one that is left out in spring. A
 day, and each of them comes once a day: a time that is repeated ticks the first time, and one that is left out ticks at
 the first instant after the gap.
 
+An expression of six fields begins with seconds. Its other fields name minutes, as above, and it ticks at its seconds in
+each of them.
+
 Equal spans are counted from the start of the schedule, or from 1970: not from when a process was started, so that all
 workers agree.
 """
@@ -51,6 +54,7 @@ MACROS = {
     "@hourly": "0 * * * *",
 }
 CRON_FIELDS = 5
+"""The fields of a crontab; one more, the seconds, may stand before them."""
 _SPAN_OF_ONE = re.compile(r"\b(\w+)-\1/\d+")
 
 
@@ -237,6 +241,31 @@ def jitter_of(schedule: ScheduleSpec, name: str) -> int:
 
 def matches(expression: str, zone: ZoneInfo, at: int) -> Iterator[int]:
     """The instants later than this one at which a cron expression ticks; it ends when there is none in fifty years."""
+    seconds = _seconds_of(expression)
+    if not seconds:
+        yield from _minutes(expression, zone, at)
+        return
+    for minute in _minutes(_without_seconds(expression), zone, at - MINUTE):
+        yield from (tick for second in seconds if (tick := minute + second * MICROSECONDS) > at)
+
+
+@lru_cache(maxsize=1_024)
+def _seconds_of(expression: str) -> tuple[int, ...]:
+    """The seconds of an expression of six fields; none of one with five."""
+    from cronsim import CronSim
+
+    if len(expression.split()) == CRON_FIELDS:
+        return ()
+    fields = CronSim(expression, datetime(2000, 1, 1))  # noqa: DTZ001 (only its fields are asked)
+    return tuple(sorted(fields.seconds))
+
+
+def _without_seconds(expression: str) -> str:
+    return " ".join(expression.split()[-CRON_FIELDS:])
+
+
+def _minutes(expression: str, zone: ZoneInfo, at: int) -> Iterator[int]:
+    """The instants later than this one at which an expression of five fields ticks."""
     from cronsim import CronSim
 
     if is_wall_time(expression):
@@ -301,7 +330,7 @@ def is_wall_time(expression: str) -> bool:
 
 
 def checked_cron(expression: str) -> str:
-    """The expression in five fields.
+    """The expression in five fields, or in six, of which the first is the second.
 
     Raises:
         ValueError: it is none, or never matches.
@@ -311,14 +340,27 @@ def checked_cron(expression: str) -> str:
     plain = MACROS.get(expression.strip().lower(), " ".join(expression.split()))
     # A span of one, with a step: cronsim takes it for the first of many.
     plain = _SPAN_OF_ONE.sub(r"\1", plain)
-    if len(plain.split()) != CRON_FIELDS:
-        raise ValueError("it has not five fields: minute, hour, day of the month, month, day of the week")
+    if len(plain.split()) not in (CRON_FIELDS, CRON_FIELDS + 1):
+        fields = "minute, hour, day of the month, month, day of the week"
+        raise ValueError(f"it has not five fields: {fields}; a sixth may stand before them: second")
     try:
         matches: Any = CronSim(plain, datetime(2000, 1, 1, tzinfo=UTC))
     except CronSimError as error:
         raise ValueError(f"cron cannot read it: {error}") from None
     if next(matches, None) is None:
         raise ValueError("it never matches")
+    return plain
+
+
+def checked_exclusion(expression: str) -> str:
+    """The expression of what is excluded: minutes, so in five fields.
+
+    Raises:
+        ValueError: it is none, or never matches.
+    """
+    plain = checked_cron(expression)
+    if len(plain.split()) != CRON_FIELDS:
+        raise ValueError("it names seconds, but minutes are the shortest span that can be excluded: give five fields")
     return plain
 
 
