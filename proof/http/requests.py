@@ -190,6 +190,7 @@ _ORDER = {"workflow": "proof_order", "arguments": {"number": 1}}
 _WHY = {"reason": "because"}
 WANTED: dict[str, Prepare] = {
     "runs.start": _plain(_ORDER),
+    "runs.start_many": _plain({"starts": [_ORDER, _ORDER]}),
     "runs.signal": _on_run(program.proof_waiting, {"payload": "now"}, name="go"),
     "runs.ask": _on_run(program.proof_answering, {"body": 1, "wait": 10}, name="add"),
     "approvals.approve": _on_run(program.proof_refund, {"by": "ann"}, name="refund"),

@@ -186,7 +186,7 @@ def verbs() -> dict[str, str]:
 def commands(group: click.Command = main, path: tuple[str, ...] = ()) -> dict[str, str]:
     """Every command, by the words that a person types, with the act that it is."""
     if not isinstance(group, click.Group):
-        return {" ".join(path): COMMANDS.get(" ".join(path), ".".join(path))}
+        return {" ".join(path): COMMANDS.get(" ".join(path), ".".join(path).replace("-", "_"))}
     context, found = click.Context(group), dict[str, str]()
     for name in group.list_commands(context):
         command = group.get_command(context, name)

@@ -93,6 +93,15 @@ async def in_a_list(caller: Caller, id: str, changes: Any) -> Answer:
     return await caller.post(f"{API}/runs", {"workflow": "overrides_hello", "id": id, "arguments": [{}, {}, changes]})
 
 
+async def among_many(caller: Caller, id: str, changes: Any) -> Answer:
+    """One of the starts that one request may hold."""
+    sent = {"workflow": "overrides_hello", "id": id, "arguments": {"overrides": changes}}
+    answer = await caller.post(f"{API}/bulk/start", {"starts": [sent]})
+    if answer.status == 201:
+        assert [it["id"] for it in answer.data["items"]] == [id]
+    return answer
+
+
 async def as_a_flow(caller: Caller, id: str, changes: Any) -> Answer:
     """A start of a flow of the library."""
     return await caller.post(f"{API}/flows/overrides_hello/runs", {"id": id, "overrides": changes})
@@ -154,6 +163,7 @@ OPENS: dict[Door, str] = {
     by_name: "runs.start",
     in_a_list: "runs.start",
     by_a_version: "runs.start",
+    among_many: "runs.start_many",
     as_a_flow: "flows.start",
     as_an_older_flow: "flows.start",
     by_a_signal: "runs.signal",
@@ -168,6 +178,7 @@ DOORS: list[Door] = [
     by_name,
     in_a_list,
     by_a_version,
+    among_many,
     as_a_flow,
     as_an_older_flow,
     by_a_signal,
@@ -175,11 +186,12 @@ DOORS: list[Door] = [
     by_a_fork,
 ]
 OF_LIBRARY = (as_a_flow, as_an_older_flow)
-ONE_OF_EACH_KIND: list[Door] = [by_name, as_a_flow, by_a_signal, by_a_fork]
+ONE_OF_EACH_KIND: list[Door] = [by_name, among_many, as_a_flow, by_a_signal, by_a_fork]
 """A start by name, a start of the library, a message that creates its run, and a fork: each writes in its own way."""
 INPUT_ONLY: list[Door] = [by_a_batch, by_an_event, by_a_webhook]
 ARGUMENTS = {
     "runs.start": {"arguments"},
+    "runs.start_many": {"starts.arguments"},
     "flows.start": {"input", "vars", "overrides"},
     "runs.signal": {"start.arguments"},
     "runs.ask": {"start.arguments"},

@@ -65,17 +65,31 @@ def fields_of(struct: Any) -> set[str]:
     found: set[str] = set()
     for field in msgspec.structs.fields(struct):
         found |= SAYS_WHERE & {field.name}
-        for each in (field.type, *get_args(field.type)):
-            if isinstance(each, type) and issubclass(each, msgspec.Struct):
-                found |= fields_of(each)
+        for each in structs_in(field.type):
+            found |= fields_of(each)
     return found
+
+
+def structs_in(kind: Any) -> list[Any]:
+    """The structs in a type, at whatever depth of lists and unions."""
+    own = [kind] if isinstance(kind, type) and issubclass(kind, msgspec.Struct) else []
+    return own + [it for each in get_args(kind) for it in structs_in(each)]
 
 
 BY_QUEUE: dict[str, tuple[str, dict[str, Any]]] = {
     "runs.start": ("/runs", {"workflow": "keys.mail", "arguments": [1]}),
+    "runs.start_many": ("/bulk/start", {"workflow": "keys.mail", "arguments": [1]}),
     "batches.start": ("/batches", {"workflow": "keys.mail", "rows": [1]}),
 }
 """The operations by which a key for some workflows may name the queue of a run."""
+
+
+def sent(door: str, **said: Any) -> dict[str, Any]:
+    """The body for a door, with options of the start; of many starts it is the second."""
+    first = BY_QUEUE[door][1]
+    return {"starts": [first, {**first, **said}]} if door == "runs.start_many" else {**first, **said}
+
+
 OF_MESSAGES = {"runs.signal", "runs.ask"}
 """Their `key` names the message; a run that they start is placed by its workflow."""
 
@@ -96,19 +110,19 @@ def test_every_door_that_names_a_queue_is_known_here() -> None:
 @pytest.mark.parametrize("queue", ["keys.payroll", "default", "keys.new"])
 async def test_no_start_takes_the_slots_of_another_queue(engine: TestEngine, door: str, queue: str) -> None:
     """Neither those of other people's workflows, nor those outside of all queues, nor a line of its own. [S3 S33]"""
-    path, body = BY_QUEUE[door]
+    path = BY_QUEUE[door][0]
     tenant = await caller(engine, tags={"tenant": "a"})
-    assert (await tenant.post(f"/api/v1{path}", {**body, "queue": queue})).code == "queue_refused"
+    assert (await tenant.post(f"/api/v1{path}", sent(door, queue=queue))).code == "queue_refused"
     bound, whole = await caller(engine, workflows=["keys.mail", "keys.note"]), await caller(engine)
 
-    refused = await bound.post(f"/api/v1{path}", {**body, "queue": queue})
+    refused = await bound.post(f"/api/v1{path}", sent(door, queue=queue))
 
     assert (refused.status, refused.code) == (403, "queue_refused")
     assert "keys.mails" in refused.data["detail"]
     assert await engine.count(roots_only=True) == 2
     entry = (await engine.audit.list(limit=1))[0]
     assert (entry.actor, entry.verb, entry.is_denied) == ("eve", door, True)
-    assert (await whole.post(f"/api/v1{path}", {**body, "queue": queue})).status == 201
+    assert (await whole.post(f"/api/v1{path}", sent(door, queue=queue))).status == 201
 
 
 @pytest.mark.parametrize("door", sorted(BY_QUEUE))
@@ -117,10 +131,9 @@ async def test_the_queue_of_the_workflow_takes_keys_and_priorities(
     engine: TestEngine, door: str, said: dict[str, str]
 ) -> None:
     """Named or not, it is the one that the workflow declares, with what it declares."""
-    path, body = BY_QUEUE[door]
     bound = await caller(engine, workflows=["keys.mail"])
 
-    placed = await bound.post(f"/api/v1{path}", {**body, **said, "key": "customer-7", "priority": 3})
+    placed = await bound.post(f"/api/v1{BY_QUEUE[door][0]}", sent(door, **said, key="customer-7", priority=3))
 
     assert placed.status == 201
     await engine.settle()

@@ -48,6 +48,7 @@ BODIES: dict[str, Any] = {
     "runs.signal": {"start": STARTED},
     "batches.start": {"workflow": "tagged_waits", "rows": ["x"]},
     "runs.start": STARTED,
+    "runs.start_many": {"starts": [STARTED, STARTED]},
 }
 
 
@@ -299,18 +300,20 @@ async def test_no_way_to_start_a_run_of_a_tenant_forgets_its_tag(
         await engine.start(tagged_ends, "x", id="new", tags={"tenant": "a"})
 
 
-@pytest.mark.parametrize("place", ["runs", "batches"])
+@pytest.mark.parametrize("place", ["runs", "batches", "bulk/start"])
 async def test_no_run_is_started_for_another_tenant(engine: TestEngine, place: str) -> None:
     """The tag is that of the key. [S33]"""
     a, before = await caller(engine), await engine.count(internal=True)
     body = BODIES["batches.start" if place == "batches" else "runs.start"] | {"tags": {"tenant": "b"}}
+    if place == "bulk/start":
+        body = {"starts": [STARTED, body]}
     answer = await a.post(f"/api/v1/{place}", body)
 
     assert (answer.status, answer.code) == (422, "invalid_argument")
     assert await engine.count(internal=True) == before
 
 
-TAKE_HEADERS = {"runs.start", "batches.start", "runs.signal", "runs.ask"}
+TAKE_HEADERS = {"runs.start", "runs.start_many", "batches.start", "runs.signal", "runs.ask"}
 
 
 def test_every_operation_that_takes_headers_of_a_run_is_looked_at() -> None:
@@ -324,8 +327,13 @@ def fields_in(kind: Any) -> list[Any]:
     """The names of the fields of a struct, and of structs in it."""
     found: list[Any] = []
     for field in msgspec.structs.fields(kind) if isinstance(kind, type) and issubclass(kind, msgspec.Struct) else ():
-        found += [field.name, *(fields_in(each) for each in (field.type, *get_args(field.type)))]
+        found += [field.name, *(fields_in(each) for each in parts_of(field.type))]
     return found
+
+
+def parts_of(kind: Any) -> list[Any]:
+    """A type and the types in it, at whatever depth of lists and unions."""
+    return [kind, *(it for each in get_args(kind) for it in parts_of(each))]
 
 
 @pytest.mark.parametrize("door", sorted(TAKE_HEADERS))
@@ -333,9 +341,16 @@ async def test_headers_name_the_tenant_of_the_key(engine: TestEngine, door: str)
     """By the headers of their run, of which the guide says that middleware takes the tenant: a caller cannot name
     another one, and need not name its own. [S33]"""
     a, place = await caller(engine, scope="operator"), f"{RUNS}/new"
-    path = {"runs.start": RUNS, "batches.start": "/api/v1/batches", "runs.signal": f"{place}/signals/go"}.get(door)
+    path = {
+        "runs.start": RUNS,
+        "runs.start_many": "/api/v1/bulk/start",
+        "batches.start": "/api/v1/batches",
+        "runs.signal": f"{place}/signals/go",
+    }.get(door)
 
     async def send(headers: dict[str, str]) -> Answer:
+        if door == "runs.start_many":
+            return await a.post(path or "", {"starts": [STARTED | {"headers": headers}]})
         body = (
             BODIES[door] | {"start": STARTED | {"headers": headers}}
             if door not in ("runs.start", "batches.start")
@@ -358,12 +373,15 @@ async def test_a_start_takes_no_id_from_another_tenant(engine: TestEngine, on_co
     a, before = await caller(engine), await state_of(engine, "b")
     answers = [
         await a.post(RUNS, STARTED | {"id": "b-waits", "on_conflict": on_conflict}),
+        await a.post(
+            "/api/v1/bulk/start", {"starts": [STARTED, STARTED | {"id": "b-waits", "on_conflict": on_conflict}]}
+        ),
         await a.post("/api/v1/batches", BODIES["batches.start"] | {"id": "b-batch"}),
         await a.post("/api/v1/batches/a-batch/retry", {"id": "b-batch"}),
         await a.post(f"{RUNS}/a-ended/fork", {"id": "b-ended"}),
     ]
 
-    assert [(409, "run_exists")] * 4 == [(answer.status, answer.code) for answer in answers]
+    assert [(409, "run_exists")] * 5 == [(answer.status, answer.code) for answer in answers]
     assert await state_of(engine, "b") == before
 
 

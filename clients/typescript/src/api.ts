@@ -1460,6 +1460,13 @@ export interface StartIfAbsent {
   headers?: Record<string, string> | null;
 }
 
+/** The answer for one of many starts. */
+export interface StartOutcome {
+  id: string;
+  /** Why it was not started: its id is taken. */
+  problem: ProblemBody | null;
+}
+
 /** Deleting many runs, in the background. At least one filter. */
 export interface StartPurge {
   /** Any of these. */
@@ -1524,6 +1531,11 @@ export interface StartRun {
   version?: number | null;
 }
 
+/** Runs to start. */
+export interface StartRuns {
+  starts: StartRun[];
+}
+
 /** A run that was started, now or by an earlier request with the same id or key. */
 export interface Started {
   id: string;
@@ -1535,6 +1547,12 @@ export interface StartedRun {
   run_id: string;
   /** false if the event had started it before: it was sent twice. */
   is_new: boolean;
+}
+
+/** Many starts. */
+export interface StartedRuns {
+  /** An answer for each, in the order of the starts. */
+  items: StartOutcome[];
 }
 
 /** A step that runs now, as people and programs see it: what `run.steps()` gives. */
@@ -3041,6 +3059,19 @@ export class RunsOperations {
    */
   start(body: StartRun, options?: RequestOptions): Promise<Started> {
     return this.#to.json("POST", `/api/v1/runs`, { body, options });
+  }
+
+  /**
+   * Start many runs in one transaction, each by the name of its workflow.
+   *
+   * All of them are durable when this answers, and nothing is started if one of them cannot work; `detail` says which.
+   * An id that is taken is answered as `on_conflict` of its start says, with a problem in its place if that run was not
+   * started. Sent again with the same ids, or with the same header `Idempotency-Key`, they are the same runs.
+   *
+   * Needs the scope `operator`.
+   */
+  startMany(body: StartRuns, options?: RequestOptions): Promise<StartedRuns> {
+    return this.#to.json("POST", `/api/v1/bulk/start`, { body, options });
   }
 
   /**

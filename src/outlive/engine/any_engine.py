@@ -34,6 +34,7 @@ from outlive._kernel.client.contract import ApprovalVerbs, AskVerbs, DeadLetterV
 from outlive._kernel.client.finding import COUNT_MAX, Filters, Order, Page, Statuses
 from outlive._kernel.client.handle import RunHandle, RunVerbs
 from outlive._kernel.client.recovery import Incomplete
+from outlive._kernel.client.start_many import OneStart, WorkflowCall
 from outlive._kernel.client.start_options import OwnStartOptions, StartOptions
 from outlive._kernel.define.workflow import Startable, Workflow
 from outlive._kernel.model import given
@@ -305,6 +306,33 @@ class AnyEngine(RunVerbs, Protocol):
         Raises:
             UnknownWorkflowError: no worker has described it; names that are near are in the message.
             InvalidArgumentError: the arguments do not fit.
+        """
+
+    async def start_many(
+        self, starts: Iterable[WorkflowCall | OneStart], **options: Unpack[StartOptions]
+    ) -> builtins.list[RunHandle[Any]]:
+        """Start many runs in one commit; all of them are durable when this returns.
+
+            await engine.start_many([(order, each) for each in orders], queue="orders")
+            await engine.start_many([{"start": (order, each), "id": f"order-{each.id}"} for each in orders])
+
+        Each is a run of its own, with the same promises as one from `start`; `start_batch` makes one run with many
+        items. Nothing is started if one of them cannot work, and the error says which: `starts[3].timeout`. Middleware
+        is around the start of each.
+
+        Args:
+            starts: at most 1,000. Each is a workflow with its arguments: `order.bind(7)`, `(order, 7)`, or
+                `("order", {"id": 7})` by its name. With options of its own it is a dictionary of these, with the
+                workflow as `"start"`.
+            id: not here: each run has an id of its own, in its start.
+            on_conflict, timeout, tags, headers, queue, key, priority, delay, start_at, begin_within: as for `start`,
+                for all that do not say otherwise.
+
+        Raises:
+            StartsRefusedError: ids were taken, and `on_conflict` gives no run for them. It has the `ids` of all, and
+                in `refused` the error of each that was not started, by its place. The others were started.
+            InvalidArgumentError: one of them cannot work; nothing was started.
+            UnknownWorkflowError: no worker has described one of the names; nothing was started.
         """
 
     def get(self, run_id: str) -> RunHandle[Any]:
@@ -983,6 +1011,11 @@ class SyncEngine(BlockingEngine):
             version: int | None = None,
             **options: Unpack[StartOptions],
         ) -> SyncRunHandle[Any]:
+            """See `AnyEngine`."""
+
+        def start_many(
+            self, starts: Iterable[WorkflowCall | OneStart], **options: Unpack[StartOptions]
+        ) -> builtins.list[SyncRunHandle[Any]]:
             """See `AnyEngine`."""
 
         def get(self, run_id: str) -> SyncRunHandle[Any]:

@@ -47,6 +47,7 @@ from outlive._kernel.client.definitions import Describer, Workflows
 from outlive._kernel.client.finding import COUNT_MAX, Filters, Order, Page
 from outlive._kernel.client.handle import RunHandle, StoredRun
 from outlive._kernel.client.recovery import Incomplete
+from outlive._kernel.client.start_many import OneStart, WorkflowCall
 from outlive._kernel.client.start_options import OwnStartOptions, StartOptions, start_arguments
 from outlive._kernel.client.starting import STARTS_PER_TURN_MAX
 from outlive._kernel.client.workers import Workers
@@ -381,6 +382,12 @@ class Engine(AnyEngine):
     ) -> RunHandle[Any]:
         client, said = self._verbs, start_arguments(workflow, {**options}, by_name=True)
         return StoredRun(client, await client.start_by_name(workflow, arguments, version=version, **said))
+
+    async def start_many(
+        self, starts: Iterable[WorkflowCall | OneStart], **options: Unpack[StartOptions]
+    ) -> builtins.list[RunHandle[Any]]:
+        client = self._verbs
+        return [StoredRun(client, run_id) for run_id in await client.start_many(starts, options)]
 
     def get(self, run_id: str) -> RunHandle[Any]:
         return StoredRun(self._verbs, known_run_id("engine.get", run_id))

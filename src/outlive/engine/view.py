@@ -6,7 +6,7 @@ that cannot be read here, because a codec or its key is missing, says so in its 
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, Unpack
 
@@ -94,6 +94,10 @@ class View:
             RunNotFoundError: there is none.
         """
         return await self._client.shown.run(await self._client.info(run_id))
+
+    async def rows_of(self, run_ids: Sequence[str]) -> dict[str, Run]:
+        """The rows of these runs, as they are stored; unknown ids are left out."""
+        return await self._client.access.store.find_runs(run_ids)
 
     async def run(self, run_id: str) -> ShownRun:
         """A run as people see it.

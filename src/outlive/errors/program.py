@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from types import FrameType, FunctionType, TracebackType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from outlive.errors.advice import Advice
 from outlive.errors.base import (
@@ -112,6 +112,7 @@ class UnknownWorkflowError(NotFoundError):
 
 
 SHOWN_CHARACTERS_MAX = 80
+E = TypeVar("E", bound=OutliveError)
 
 
 class InvalidArgumentError(ConfigurationError, DefinitionError):
@@ -128,6 +129,16 @@ class InvalidArgumentError(ConfigurationError, DefinitionError):
 
 class ArgumentTypeError(InvalidArgumentError, TypeError):
     """A verb, a decorator or an option was given something of the wrong type; nothing was done."""
+
+
+def of_item(error: E, index: int) -> E:
+    """The error of one of many starts, which says of which."""
+    if isinstance(error, InvalidArgumentError):
+        error.name = f"starts[{index}].{error.name}"
+        error.args = (f"{error.where}: {error.name}={shown(error.given)} cannot work: {error.wanted}",)
+    else:
+        error.args = (f"starts[{index}]: {error.args[0]}",)
+    return error
 
 
 def shown(given: object) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from outlive.errors.advice import Advice
@@ -37,6 +37,22 @@ class RunExistsError(ConflictError):
     ) -> None:
         self.run_id, self.status = run_id, status
         super().__init__(f"run {run_id!r} exists already ({status}); {advice}")
+
+
+class StartsRefusedError(ConflictError):
+    """Some of many runs were not started, as their ids are taken; the others were.
+
+    Carries the `ids` of all of them in order, and the error of each that was `refused`, by its place.
+    """
+
+    def __init__(self, ids: Sequence[str], refused: Mapping[int, OutliveError]) -> None:
+        self.ids, self.refused = tuple(ids), dict(refused)
+        first = next(iter(self.refused))
+        others = len(self.ids) - len(self.refused)
+        super().__init__(
+            f"{len(self.refused)} of {len(self.ids)} runs were not started"
+            f"{f', the other {others} were' if others else ''}; starts[{first}]: {self.refused[first].summary}"
+        )
 
 
 class RunFinishedError(ConflictError):

@@ -30,8 +30,9 @@ from outlive._kernel.client.finding import COUNT_MAX, Filters, Order, Page
 from outlive._kernel.client.handle import RunHandle
 from outlive._kernel.client.message_start import NamedStart
 from outlive._kernel.client.recovery import Incomplete
+from outlive._kernel.client.start_many import OneStart, WorkflowCall, wanted_starts
 from outlive._kernel.client.start_options import OwnStartOptions, StartOptions
-from outlive._kernel.define.workflow import Startable, Workflow, bound
+from outlive._kernel.define.workflow import Bound, Startable, Workflow, bound
 from outlive._kernel.journal.plain import plain_json
 from outlive._kernel.model import given, known_run_id
 from outlive._kernel.model.retention import KEEP_SECONDS_MIN
@@ -43,15 +44,19 @@ from outlive._kernel.values.outcome import RunOutcome
 from outlive._kernel.values.run import Run
 from outlive.engine.any_engine import AnyEngine, SyncEngine
 from outlive.engine.health import Health
-from outlive.errors import ArgumentTypeError, InvalidArgumentError
+from outlive.errors import ArgumentTypeError, InvalidArgumentError, OutliveError
+from outlive.errors.program import of_item
+from outlive.errors.run import StartsRefusedError
 from outlive.remote.connection import Connection
 from outlive.remote.following import Message
+from outlive.remote.refusal import error_of
 from outlive.remote.run import WAIT_SECONDS, RemoteRun
 from outlive.remote.talking import RemoteAsks, RemoteDeadLetters, answered
 from outlive.remote.values import (
     attributed,
     batch_fields,
     named_start,
+    one_start,
     only_given,
     plain_filters,
     query_of,
@@ -158,6 +163,26 @@ class Remote(AnyEngine):
             wanted = f'give the arguments of {workflow} by name, for example {{"id": 7}}, or in a list'
             raise ArgumentTypeError("engine.start_by_name", "arguments", arguments, wanted)
         return await self._start(NamedStart(workflow, plain, version), options)
+
+    async def start_many(
+        self, starts: Iterable[WorkflowCall | OneStart], **options: Unpack[StartOptions]
+    ) -> builtins.list[RunHandle[Any]]:
+        where = "engine.start_many"
+        bodies, specs = builtins.list[dict[str, Any]](), builtins.list[WorkflowSpec | None]()
+        for index, (call, said) in enumerate(wanted_starts(starts, options)):
+            try:
+                bodies.append(one_start(where, call, said))
+            except OutliveError as error:
+                raise of_item(error, index) from None
+            workflow = call.workflow if isinstance(call, Bound) else call[0]
+            specs.append(None if isinstance(workflow, str) else workflow.spec)
+        if not bodies:
+            return []
+        answer = await self._connection.operate("runs.start_many", body={"starts": bodies})
+        refused = {at: error_of(it.problem) for at, it in enumerate(answer.items) if it.problem is not None}
+        if refused:
+            raise StartsRefusedError([it.id for it in answer.items], refused)
+        return [self._run(it.id, spec) for it, spec in zip(answer.items, specs, strict=True)]
 
     async def _start(
         self, named: NamedStart, options: Mapping[str, Any], spec: WorkflowSpec | None = None

@@ -53,16 +53,25 @@ def raise_refusal(answer: Answer, operation: str = "follow") -> NoReturn:
         problem = msgspec.json.decode(answer.body, type=ProblemBody)
     except msgspec.MsgspecError:
         raise_foreign(answer, "")
+    raise error_of(problem, operation, is_unsure=answer.is_unsure)
+
+
+def error_of(problem: ProblemBody, operation: str = "follow", *, is_unsure: bool = False) -> OutliveError:
+    """The error that an engine in this process would raise, with its facts; `ServerError` if no engine would raise it.
+
+    Args:
+        is_unsure: whether an earlier request may have been carried out.
+    """
     public = _NAMES.get(problem.error)
     if public is None or public is ServerError:
-        raise ServerError(answer.status, problem.code, problem.detail, problem.next)
+        return ServerError(problem.status, problem.code, problem.detail, problem.next)
     kind = _CODES.get(problem.code, public)
     kind = kind if issubclass(kind, public) else public
     detail, is_away = problem.detail, issubclass(kind, StoreUnavailableError)
     facts = {name: _fact(it) for name, it in problem.facts.items() if not name.startswith("_")}
     if is_away:
         facts = {"place": "the server", "reason": detail, "run_id": ""} | facts
-    if is_away and answer.is_unsure and not issubclass(kind, CommitUnknownError):
+    if is_away and is_unsure and not issubclass(kind, CommitUnknownError):
         kind, detail = CommitUnknownError, f"{detail}; an earlier request may have been carried out"
     elif kind.code != problem.code:
         facts["code"] = problem.code  # An error of a later release: the class above it is known.
@@ -72,7 +81,7 @@ def raise_refusal(answer: Answer, operation: str = "follow") -> NoReturn:
     error = kind.__new__(kind)
     Exception.__init__(error, detail)
     vars(error).update(facts)
-    raise error.advising(*problem.advice)
+    return error.advising(*problem.advice)
 
 
 def _fact(plain: Any) -> Any:

@@ -11,7 +11,7 @@ from urllib.parse import quote
 import msgspec
 
 from outlive._features.batches.starting import BatchOptions
-from outlive._kernel.client.message_start import NamedStart
+from outlive._kernel.client.message_start import NamedStart, is_named
 from outlive._kernel.client.start_options import OwnStartOptions, StartOptions
 from outlive._kernel.define.map import Tolerance
 from outlive._kernel.define.workflow import Bound, bound, refuse_unknown
@@ -59,6 +59,19 @@ def start_fields(workflow: object, options: Mapping[str, Any]) -> dict[str, Any]
     found["begin_within"] = seconds_of(where, "begin_within", found.get("begin_within"))
     found["queue"] = queue_of(found.get("queue"))
     return found
+
+
+def one_start(where: str, call: Bound[Any] | tuple[Any, ...], options: Mapping[str, Any]) -> dict[str, Any]:
+    """One of many starts as it is sent."""
+    if isinstance(call, Bound):
+        named = named_start(where, call, ())
+    elif is_named(call):
+        named = NamedStart(*call)
+        if named.arguments is not None:
+            named = named._replace(arguments=plain_json(where, named.arguments))
+    else:
+        named = named_start(where, call[0], call[1:])
+    return only_given(named._asdict() | start_fields(named.workflow, options))
 
 
 def batch_fields(where: str, options: BatchOptions) -> dict[str, Any]:

@@ -38,6 +38,7 @@ from outlive._kernel.client.placing import own_place
 from outlive._kernel.client.recovery import Incomplete, find_incomplete
 from outlive._kernel.client.retrying import Retrier
 from outlive._kernel.client.shown import Shown
+from outlive._kernel.client.start_many import ManyStarts
 from outlive._kernel.client.starting import Commits, Ids, Starter, read_tree
 from outlive._kernel.client.starts import Starts
 from outlive._kernel.client.streams import Rest, StreamReader
@@ -125,6 +126,9 @@ class Client:
         """Lets the service of this name look soon, if the worker of this process has it."""
         self.find_definition, self.workflows = self.definitions.find, Workflows(self.definitions)
         """The workflows that workers can run. See `Engine.workflows.list`."""
+        many = ManyStarts(access, starter=self.starter, definitions=self.definitions, new_id=ids.new_id)
+        self.start_many = many.start
+        """Start many runs; their ids. See `Engine.start_many`."""
         interventions = Interventions(access, start=self.starter.start, ended=self.ended, cancel=self._cancel)
         self._retrier = Retrier(access, interventions=interventions)
         self.fork = Forker(access, ids=ids, definitions=self.definitions, interventions=interventions).fork

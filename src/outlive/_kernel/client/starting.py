@@ -153,7 +153,7 @@ class Starter:
         elif (id is not None and await self._is_taken(run_id)) or (
             await self._create(run_id, event, blobs) is Outcome.CONFLICT
         ):
-            await self._on_taken(run_id, event, blobs, on_conflict)
+            await self.on_taken(run_id, event, blobs, on_conflict)
         return run_id
 
     async def _is_taken(self, run_id: str) -> bool:
@@ -175,6 +175,14 @@ class Starter:
             if loop.time() >= since + seconds:
                 raise _late(run_id, seconds, is_known=True) from None
             return False
+
+    async def take_turn(self) -> None:
+        """Count a start, and wait for the next turn if this one has enough of them."""
+        self.in_turn += 1
+        if self.in_turn > STARTS_PER_TURN_MAX:
+            await self.wait_for_turn()
+        elif self.in_turn == 1:
+            asyncio.get_running_loop().call_soon(self.next_turn, context=Context())
 
     def wait_for_turn(self) -> asyncio.Future[None]:
         """Done when a start that has come to a full turn may go on."""
@@ -218,7 +226,7 @@ class Starter:
         if (id is not None and await self._is_taken(run_id)) or (
             await self._create(run_id, event, blobs) is Outcome.CONFLICT
         ):
-            await self._on_taken(run_id, event, blobs, on_conflict)
+            await self.on_taken(run_id, event, blobs, on_conflict)
         return run_id
 
     async def created_described(
@@ -449,7 +457,12 @@ class Starter:
 
     # -- When the id is taken --------------------------------------------------------------------------------
 
-    async def _on_taken(self, run_id: str, event: RunCreated, blobs: list[Blob], on_conflict: OnConflict) -> None:
+    async def on_taken(self, run_id: str, event: RunCreated, blobs: list[Blob], on_conflict: OnConflict) -> None:
+        """Settle what becomes of a start whose id is taken.
+
+        Raises:
+            RunExistsError: the run that has the id will not do.
+        """
         store = self._access.store
         if on_conflict == "attach":
             try:
@@ -462,14 +475,14 @@ class Starter:
                     return
                 taken = await self._access.info(run_id)
             # A run of another workflow was not asked for.
-            _refuse_other(taken, event)
+            refuse_other(taken, event)
             return
         for _ in range(REPLACES_MAX):
             run = await store.find_run(run_id)
             if run is not None and on_conflict == "reject":
                 raise RunExistsError(run_id, run.status.value)
             if run is not None and on_conflict == "attach_open" and not run.status.is_terminal:
-                _refuse_other(run, event)
+                refuse_other(run, event)
                 return
             changes = [birth(run_id, event, blobs)] if run is None else await self._replacing(run, event, blobs)
             if on_conflict == "attach_open" and len(changes) > 1:
@@ -530,7 +543,7 @@ class Starter:
         if on_conflict == "reject":
             raise RunExistsError(run_id, "started in this transaction" if taken is None else taken.status.value)
         if taken is not None:
-            _refuse_other(taken, event)
+            refuse_other(taken, event)
 
 
 def _late(run_id: str, seconds: float, *, is_known: bool) -> StoreUnavailableError:
@@ -558,7 +571,12 @@ def _begun_by(gather: Debounce | Throttle, burst: Burst, event: RunCreated, now_
     return beginning_at(event, begins_at(gather, burst, now_at))
 
 
-def _refuse_other(taken: Run, event: RunCreated) -> None:
+def refuse_other(taken: Run, event: RunCreated) -> None:
+    """See that the run that has the id is one of the workflow that was to be started.
+
+    Raises:
+        RunExistsError: it is a run of another one.
+    """
     if taken.workflow != event.workflow:
         raise RunExistsError(taken.id, f"{taken.status.value}, a run of workflow {taken.workflow}", ANOTHER_ID)
 

@@ -33,15 +33,12 @@ class Starts:
     ) -> str:
         """Start a run; its id. See `Engine.start`."""
         wanted = bound(workflow, args)
-        call = _call_of(wanted, self._new_id() if id is None else check_run_id(id), headers)
+        call = start_call(wanted, self._new_id() if id is None else check_run_id(id), headers)
         found = await around(
             self._hooks, call, lambda: self._start(wanted, (), id=call.id, headers=call.headers, **options)
         )()
         if found != call.id:
-            raise ConfigurationError(
-                f"a middleware returned {found!r} from on_start of {call.workflow}: end it with "
-                f"`return await call_next()`, or raise an exception to refuse the start"
-            )
+            raise wrong_answer(call, found)
         return call.id
 
     def through(self, verb: Verb) -> Verb:
@@ -59,7 +56,7 @@ class Starts:
             if start is None or is_named(start):  # Arguments by name belong to no code here.
                 return await verb(run_id, name, body, start=start, headers=headers, **options)
             workflow, *args = given.call("start", "start", start)
-            call = _call_of(bound(workflow, tuple(args)), check_run_id(run_id), headers)
+            call = start_call(bound(workflow, tuple(args)), check_run_id(run_id), headers)
             return await around(
                 self._hooks, call, lambda: verb(run_id, name, body, start=start, headers=call.headers, **options)
             )()
@@ -67,7 +64,16 @@ class Starts:
         return send
 
 
-def _call_of(wanted: Bound[Any], run_id: str, headers: Mapping[str, str] | None) -> StartCall:
+def start_call(wanted: Bound[Any], run_id: str, headers: Mapping[str, str] | None) -> StartCall:
+    """The start of a run, as middleware sees it."""
     spec = wanted.workflow.spec
     said = given.headers("start", headers)
     return StartCall(spec.name, spec.version, run_id, wanted.args, wanted.kwargs, said)
+
+
+def wrong_answer(call: StartCall, found: object) -> ConfigurationError:
+    """The error of a middleware that neither starts the run nor refuses it."""
+    return ConfigurationError(
+        f"a middleware returned {found!r} from on_start of {call.workflow}: end it with "
+        f"`return await call_next()`, or raise an exception to refuse the start"
+    )

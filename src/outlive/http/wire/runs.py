@@ -7,12 +7,14 @@ from typing import Annotated, Literal, cast
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from outlive._kernel.client.finding import Filters, Page
+from outlive._kernel.client.start_many import STARTS_MAX
 from outlive._kernel.values.dead_letter import DeadLetter
 from outlive._kernel.values.event import PAYLOAD_BYTES_MAX, Event
 from outlive._kernel.values.failure import Failure
 from outlive._kernel.values.outcome import RunOutcome
 from outlive._kernel.values.run import Run, Status
 from outlive.errors.advice import Advice
+from outlive.http.problem import ProblemBody
 from outlive.http.wire.page import Instant, Json, Key, Limit, Name, RunId, Seq, Span, Text, tags_of
 from outlive.http.wire.start import Start
 
@@ -31,6 +33,12 @@ class StartRun(Start, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """By name, or in a list. They are checked against the schema that workers have described."""
     version: int | None = None
     """The newest version unless given."""
+
+
+class StartRuns(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Runs to start."""
+
+    starts: Annotated[list[StartRun], Meta(min_length=1, max_length=STARTS_MAX)]
 
 
 class WhichRuns(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -225,6 +233,21 @@ class Started(Struct, frozen=True):
     """A run that was started, now or by an earlier request with the same id or key."""
 
     id: str
+
+
+class StartOutcome(Struct, frozen=True):
+    """The answer for one of many starts."""
+
+    id: str
+    problem: ProblemBody | None = None
+    """Why it was not started: its id is taken."""
+
+
+class StartedRuns(Struct, frozen=True):
+    """Many starts."""
+
+    items: list[StartOutcome]
+    """An answer for each, in the order of the starts."""
 
 
 class RunsPage(Struct, frozen=True):

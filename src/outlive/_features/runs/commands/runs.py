@@ -13,7 +13,7 @@ import click
 from outlive._features.approvals.commands import approve, reject
 from outlive._features.retention.commands import purge
 from outlive._features.runs.commands.act import cancel, fork, operations, pause, resume, retry, skip
-from outlive._features.runs.commands.files import export, import_
+from outlive._features.runs.commands.files import export, import_, start_many
 from outlive._features.runs.commands.messages import ask as ask_run
 from outlive._features.runs.commands.messages import signal
 from outlive._features.runs.commands.show import show
@@ -158,6 +158,6 @@ for command in (
     *(list_, count, show, why, steps, tail),
     *(signal, ask_run, approve, reject),
     *(cancel, retry, resume, pause, fork, skip, operations),
-    *(purge, export, import_),
+    *(purge, export, import_, start_many),
 ):
     runs.add_command(command)

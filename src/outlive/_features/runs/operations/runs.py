@@ -9,8 +9,10 @@ import msgspec
 from msgspec import Struct, structs
 
 import outlive.errors as e
+from outlive._kernel.client.message_start import NamedStart
 from outlive._kernel.client.news import Position
 from outlive._kernel.client.recovery import Incomplete
+from outlive._kernel.client.start_many import OneStart
 from outlive._kernel.model import Payload
 from outlive._kernel.model.instant import instant_of
 from outlive._kernel.model.under_way import StepUnderWay
@@ -18,12 +20,21 @@ from outlive._kernel.values.count import Count
 from outlive._kernel.values.event import Event, event_of, payload_size
 from outlive._kernel.values.failure import failure_of
 from outlive._kernel.values.run import Run
-from outlive.errors.program import UnknownWorkflowError
-from outlive.errors.run import RunDamagedError
+from outlive.errors.program import UnknownWorkflowError, of_item
+from outlive.errors.run import RunDamagedError, StartsRefusedError
 from outlive.http.advice import as_requests
-from outlive.http.asked import PAGE_BYTES_MAX, check_id, check_workflow, made_id, narrowed, why_of
+from outlive.http.asked import (
+    PAGE_BYTES_MAX,
+    check_id,
+    check_workflow,
+    foreign_ids,
+    id_of_others,
+    made_id,
+    narrowed,
+    why_of,
+)
 from outlive.http.operation import JSON, Call, Content, operation
-from outlive.http.problem import Problem
+from outlive.http.problem import Problem, problem_of
 from outlive.http.sse import Cursor
 from outlive.http.wire.page import SEQ_MAX, Json, Limit, WaitQuery, seconds_of
 from outlive.http.wire.runs import (
@@ -38,7 +49,10 @@ from outlive.http.wire.runs import (
     RunsPage,
     RunsPageQuery,
     Started,
+    StartedRuns,
+    StartOutcome,
     StartRun,
+    StartRuns,
     WhyView,
     runs_page,
 )
@@ -102,6 +116,56 @@ async def start_run(call: Call, body: StartRun) -> Started:
     options = body.options(id=run_id, headers=call.run_headers(body.headers))
     run = await call.engine.start_by_name(body.workflow, body.arguments, version=body.version, **options)
     return Started(run.id)
+
+
+@operation(
+    "runs.start_many",
+    "POST",
+    "/bulk/start",
+    scope="operator",
+    reach="runs",
+    answers=201,
+    raises=(UnknownWorkflowError, e.PayloadTooLargeError),
+)
+async def start_runs(call: Call, body: StartRuns) -> StartedRuns:
+    """Start many runs in one transaction, each by the name of its workflow.
+
+    All of them are durable when this answers, and nothing is started if one of them cannot work; `detail` says which.
+    An id that is taken is answered as `on_conflict` of its start says, with a problem in its place if that run was not
+    started. Sent again with the same ids, or with the same header `Idempotency-Key`, they are the same runs.
+    """
+    for index, each in enumerate(body.starts):
+        try:
+            check_workflow(call, each.workflow)
+        except UnknownWorkflowError as error:
+            raise of_item(error, index) from None
+    ids = [it.id or made_id(call, "run", it.workflow, str(index)) for index, it in enumerate(body.starts)]
+    taken = await foreign_ids(call, ids)
+    for index, run_id in enumerate(ids):
+        if run_id in taken:
+            raise of_item(id_of_others(str(run_id)), index)
+    done: dict[int, str] = {}
+    for index, (run_id, each) in enumerate(zip(ids, body.starts, strict=True)):
+        if run_id is not None and each.on_conflict in ("reject", "replace") and await call.was_done(run_id):
+            done[index] = run_id
+    left = [index for index in range(len(ids)) if index not in done]
+    starts = [_one_start(call, ids[index], body.starts[index]) for index in left]
+    refused: dict[int, e.OutliveError] = {}
+    try:
+        found = [run.id for run in await call.engine.start_many(starts)]
+    except StartsRefusedError as error:
+        found, refused = list(error.ids), {left[at]: it for at, it in error.refused.items()}
+    answers = done | dict(zip(left, found, strict=True))
+    return StartedRuns([_answer(answers[index], refused.get(index)) for index in range(len(ids))])
+
+
+def _one_start(call: Call, run_id: str | None, body: StartRun) -> OneStart:
+    named = NamedStart(body.workflow, body.arguments, body.version)
+    return {"start": named, **body.options(id=run_id, headers=call.run_headers(body.headers))}
+
+
+def _answer(run_id: str, refused: e.OutliveError | None) -> StartOutcome:
+    return StartOutcome(run_id, None if refused is None else problem_of(refused).body)
 
 
 @operation("runs.list", "GET", "/runs", scope="viewer", reach="runs")
