@@ -184,7 +184,7 @@ async def test_ids_that_are_taken_are_refused_one_by_one(engine: outlive.Engine)
 
 
 async def test_a_taken_id_may_be_replaced(engine: outlive.Engine) -> None:
-    """`replace` cancels the open run, and `attach_open` starts anew after the end, as for `start`."""
+    """`replace` cancels the open run, and `attach_open` starts another run after the end, as for `start`."""
     await engine.start(many_waiting, "a", id="many-a")
     await in_time((await engine.start(many_started, "b", id="many-b")).result())
 
@@ -216,7 +216,7 @@ class Labels(outlive.middleware.Middleware):
 
 
 async def test_middleware_is_around_each_start(place: Place) -> None:
-    """It gives each its headers, and hears when the run is there."""
+    """It gives each its headers, and goes on when the run is there."""
     async with place.engine(middleware=[Labels()]) as engine:
         runs = await engine.start_many([(many_waiting, "a"), (many_waiting, "b")])
 

@@ -67,6 +67,21 @@ def queue_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> 
     return _offered(ctx, stored, served)
 
 
+def workflow_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """The workflows whose names begin so, as workers have described them."""
+
+    async def stored(store: Store) -> list[Offer]:
+        from outlive._kernel.client.definitions import names_in
+
+        return [(name, "") for name in await names_in(store) if name.startswith(incomplete)]
+
+    async def served(server: Remote) -> list[Offer]:
+        found = sorted({info.name for info in await server.workflows.list()})
+        return [(name, "") for name in found if name.startswith(incomplete)]
+
+    return _offered(ctx, stored, served)
+
+
 def _offered(
     ctx: click.Context,
     stored: Callable[[Store], Awaitable[list[Offer]]],

@@ -91,10 +91,18 @@ def moment_of(option: str, text: str) -> datetime:
     is_number = text.strip().replace(".", "").isdigit()  # A number may be a year; a span has its unit here.
     if not is_number and seconds_in(text) is not None:
         return datetime.now(UTC) - timedelta(seconds=seconds_of(option, text))
+    return instant_of(option, text, ", or 2h for two hours ago")
+
+
+def instant_of(option: str, text: str, or_else: str = "") -> datetime:
+    """An instant that a person gives: `2026-11-01`, `2026-11-01T06:00+01:00`.
+
+    Raises:
+        Mistake: it is none.
+    """
     try:
         at = datetime.fromisoformat(text)
     except ValueError:
-        raise Mistake(
-            f"{option} {text}: it is not a time; write 2026-11-01, 2026-11-01T06:00+01:00, or 2h for two hours ago"
-        ) from None
+        ways = f"2026-11-01, 2026-11-01T06:00+01:00{or_else}" if or_else else "2026-11-01 or 2026-11-01T06:00+01:00"
+        raise Mistake(f"{option} {text}: it is not a time; write {ways}") from None
     return at if at.tzinfo is not None else at.replace(tzinfo=UTC)

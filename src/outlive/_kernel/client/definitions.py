@@ -237,6 +237,11 @@ class Workflows:
         return await self._definitions.list()
 
 
+async def names_in(store: Store) -> list[str]:
+    """The names of the workflows that workers have described."""
+    return sorted({_split(key)[0] for key in _read(await store.read_cell(WORKFLOWS_CELL))})
+
+
 def _split(key: str) -> tuple[str, int]:
     name, _, version = key.rpartition("@")
     return name, int(version)

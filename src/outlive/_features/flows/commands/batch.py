@@ -19,6 +19,7 @@ import click
 from outlive._features.flows.commands.files import app_option, file_named, load_apps, read_file
 from outlive._features.flows.commands.runs import engine_for, some_store_option
 from outlive.cli.edge import Mistake, counted, json_option, print_json, run
+from outlive.cli.starting import PLACE, options_of, start_options
 from outlive.cli.values import standard_input
 
 if TYPE_CHECKING:
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from outlive.engine import Engine
 
 PROGRESS_SECONDS = 1.0
+ITEMS = (*PLACE, "tags", "headers")
+"""The options of a start that a batch has too; the place is that of each item."""
 FIELD_CHARACTERS_MAX = 16 * 1024 * 1024
 
 
@@ -38,6 +41,7 @@ FIELD_CHARACTERS_MAX = 16 * 1024 * 1024
 )
 @click.option("--id", "batch_id", help="The id of the batch; the same id again goes on with the same batch.")
 @click.option("--concurrency", type=click.IntRange(1), default=20, show_default=True, help="Items at once.")
+@start_options(*ITEMS)
 @click.option(
     "--order",
     type=click.Choice(["index", "finished"]),
@@ -63,6 +67,7 @@ def batch(
     apps: tuple[str, ...],
     url: str | None,
     as_json: bool,
+    **given: Any,
 ) -> None:
     """Run a flow once for each line of INPUTS (`-` for stdin), and write one line of JSON for each result.
 
@@ -77,8 +82,12 @@ def batch(
         raise Mistake("--id is for a batch that is kept: give --store URL too")
     if retry_failed is not None and not url:
         raise Mistake("--retry-failed needs the store of that batch: give --store URL")
+    options = options_of(given, ITEMS)
+    if retry_failed is not None and options:
+        raise Mistake("--retry-failed takes the place, the tags and the headers of that batch; leave them out")
+    options["concurrency"] = concurrency
     load_apps(apps)
-    work = _Work(flow_name, inputs, form_of(inputs, form), batch_id, concurrency, order, retry_failed)
+    work = _Work(flow_name, inputs, form_of(inputs, form), batch_id, options, order, retry_failed)
     with _opened(output) as target:
         counts = run(
             work.run(url, target, has_worker=bool(apps) or file_named(flow_name) is not None, says=not as_json)
@@ -156,12 +165,12 @@ class _Work:
         inputs: Path,
         form: str,
         batch_id: str | None,
-        concurrency: int,
+        options: dict[str, Any],
         order: str,
         retry_failed: str | None,
     ) -> None:
         self._name, self._inputs, self._form = name, inputs, form
-        self._id, self._concurrency, self._order, self._retry_failed = batch_id, concurrency, order, retry_failed
+        self._id, self._options, self._order, self._retry_failed = batch_id, options, order, retry_failed
         self._read = 0
 
     async def run(self, url: str | None, target: TextIO, *, has_worker: bool, says: bool) -> dict[str, Any]:
@@ -194,7 +203,7 @@ class _Work:
             return await engine.batches.get(self._retry_failed).retry_failed(id=self._id)
         if flow is None:
             flow = await engine.flows._find(self._name)
-        return await engine.start_batch(flow, self._rows(), concurrency=self._concurrency, id=self._id)
+        return await engine.start_batch(flow, self._rows(), id=self._id, **self._options)
 
     def _rows(self) -> Iterator[Any]:
         for row in rows_of(self._inputs, self._form):

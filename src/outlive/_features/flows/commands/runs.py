@@ -12,6 +12,7 @@ import click
 
 from outlive._features.flows.commands.files import ReadFile, app_option, file_named, load_apps, read_file
 from outlive.cli.edge import HTTP, Mistake, json_option, open_engine, print_json, run, server_flag, store_flag
+from outlive.cli.starting import options_of, start_options
 from outlive.cli.values import json_of
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ async def engine_for(url: str, *, has_worker: bool, flow: Any = None) -> AsyncIt
 @input_option
 @var_option
 @click.option("--overrides", default="", metavar="JSON", help="Changes of steps, as a JSON merge patch for each.")
-@click.option("--id", "run_id", help="The id of the run; the same id again follows the same run.")
+@start_options()
 @click.option("--revision", type=click.IntRange(1), help="Of a stored flow; the published one unless given.")
 @app_option
 @click.option("--detach", is_flag=True, help="Do not wait for its end; print its id.")
@@ -81,12 +82,12 @@ def run_(
     given: str,
     variables: tuple[str, ...],
     overrides: str,
-    run_id: str | None,
     revision: int | None,
     apps: tuple[str, ...],
     detach: bool,
     url: str | None,
     as_json: bool,
+    **start: Any,
 ) -> None:
     """Start a run of a flow and follow it: a tree on a terminal, lines in a pipe. The output goes to stdout as JSON.
 
@@ -98,7 +99,9 @@ def run_(
     load_apps(apps, file_named(flow_name))
     wanted = {"vars": variables_of(variables), "overrides": json_of("--overrides", overrides) if overrides else {}}
     input = json_of("--input", given)
-    started = _Started(flow_name, input, wanted, run_id, revision, has_apps=bool(apps), detach=detach, as_json=as_json)
+    started = _Started(
+        flow_name, input, wanted, options_of(start), revision, has_apps=bool(apps), detach=detach, as_json=as_json
+    )
     from outlive.cli.run_log import without_own_lines
 
     with without_own_lines(started.run_id):
@@ -113,7 +116,7 @@ class _Started:
         name: str,
         input: Any,
         wanted: Mapping[str, Any],
-        run_id: str | None,
+        options: dict[str, Any],
         revision: int | None,
         *,
         has_apps: bool,
@@ -121,7 +124,8 @@ class _Started:
         as_json: bool,
     ) -> None:
         self._name, self._input, self._revision = name, input, revision
-        self.run_id = run_id or _new_id()
+        self._options = {"id": options.get("id") or _new_id(), **options}
+        self.run_id: str = self._options["id"]
         self._wanted = {key: value for key, value in wanted.items() if value}
         self._has_apps, self._detach, self._as_json = has_apps, detach, as_json
 
@@ -138,7 +142,7 @@ class _Started:
             raise Mistake(f"there is no file {self._name}; for a flow of a store give --store URL or --server URL")
         is_server = url.startswith(HTTP)
         async with open_engine(url) if is_server else engine_for(url, has_worker=self._has_apps) as engine:
-            options = {"id": self.run_id, "revision": self._revision, **self._wanted}
+            options = {"revision": self._revision, **self._options, **self._wanted}
             handle = engine.get((await engine.flows.start(self._name, self._input, **options)).id)
             document, _ = await engine.flows.document_of(await handle.info())
             return await self._follow(engine, handle, document)
@@ -165,7 +169,7 @@ class _Started:
         if url is None and not self._as_json:
             click.echo("no --store is given: this run is in memory, and is lost with this command", err=True)
         async with engine_for(url or "memory:", has_worker=True, flow=flow) as engine:
-            handle = await engine.start(flow.bind(self._input, **self._wanted), id=self.run_id)
+            handle = await engine.start(flow.bind(self._input, **self._wanted), **self._options)
             if self._detach and url is None:
                 raise Mistake("--detach needs a store in which the run goes on: give --store URL")
             return await self._follow(engine, handle, document)

@@ -1,25 +1,22 @@
-"""`outlive runs export|import|start-many`: runs as files, for another store and for `outlive.testing.replay`."""
+"""`outlive runs export|import`: runs as files, for another store and for `outlive.testing.replay`."""
 
 from __future__ import annotations
 
 import re
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from outlive.cli import completing as complete
 from outlive.cli.advice import as_typed
 from outlive.cli.edge import (
-    REFUSED,
     Mistake,
     ask,
     counted,
     json_option,
     new_engine,
     open_engine,
-    place_option,
     print_file,
     print_json,
     redacted,
@@ -30,84 +27,7 @@ from outlive.cli.edge import (
 from outlive.cli.filters import filter_options, filters_of
 from outlive.cli.values import standard_input, text_of
 
-if TYPE_CHECKING:
-    from outlive.http.wire.runs import StartRun
-
-STARTS_BYTES_MAX = 256 * 1024 * 1024
 _UNSAFE = re.compile(rb"[^A-Za-z0-9._-]")
-
-
-@click.command("start-many")
-@click.argument("starts", metavar="FILE")
-@place_option
-@json_option
-def start_many(*, starts: str, url: str, as_json: bool) -> None:
-    """Start a run for each line of FILE (- for standard input), for the workers of the store, and print their ids.
-
-    A line is one start as `POST /bulk/start` takes it:
-
-    {"workflow": "order", "arguments": {"id": 7}, "id": "order-7", "queue": "orders"}
-
-    A thousand lines are one commit. If a line cannot work, nothing of its thousand is started, and the command ends.
-    The same file with the same ids again starts nothing twice.
-
-    Exit code 0: each line has its run. 1: a line cannot work, or an id is taken by a run that will not do.
-    """
-    from outlive._kernel.client.start_many import STARTS_MAX
-
-    read = [_start_in(starts, at, line) for at, line in enumerate(_lines_of(starts), 1) if line.strip()]
-    found = run(_start_all(url, [read[at : at + STARTS_MAX] for at in range(0, len(read), STARTS_MAX)]))
-    for line, run_id, refused in found:
-        if refused:
-            click.echo(f"line {line}: {refused}", err=True)
-        elif not as_json:
-            click.echo(run_id)
-    if as_json:
-        print_json([{"line": line, "id": run_id, "refused": refused or None} for line, run_id, refused in found])
-    if any(refused for _, _, refused in found):
-        sys.exit(REFUSED)
-
-
-def _lines_of(starts: str) -> list[str]:
-    text = standard_input().read() if starts == "-" else text_of(Path(starts), bytes_max=STARTS_BYTES_MAX)
-    return text.splitlines()
-
-
-def _start_in(starts: str, at: int, line: str) -> tuple[int, StartRun]:
-    """One line, as it is sent.
-
-    Raises:
-        Mistake: it is not a start.
-    """
-    import msgspec
-
-    from outlive.http.wire.runs import StartRun
-
-    try:
-        return at, msgspec.json.decode(line, type=StartRun)
-    except msgspec.MsgspecError as error:
-        raise Mistake(f"{starts}, line {at}: {error}") from None
-
-
-async def _start_all(url: str, portions: list[list[tuple[int, StartRun]]]) -> list[tuple[int, str, str]]:
-    """Start them a thousand at a time: the line, the id and the refusal of each."""
-    from outlive._kernel.client.message_start import NamedStart
-    from outlive.errors.run import StartsRefusedError
-
-    found: list[tuple[int, str, str]] = []
-    async with open_engine(url) as engine:
-        for portion in portions:
-            wanted = [{"start": NamedStart(it.workflow, it.arguments, it.version), **it.options()} for _, it in portion]
-            refused: dict[int, Any] = {}
-            try:
-                ids = [handle.id for handle in await engine.start_many(wanted)]  # type: ignore[arg-type]
-            except StartsRefusedError as error:
-                ids, refused = [*error.ids], error.refused
-            found += [
-                (line, run_id, as_typed(refused[at]) if at in refused else "")
-                for at, ((line, _), run_id) in enumerate(zip(portion, ids, strict=True))
-            ]
-    return found
 
 
 @click.command()

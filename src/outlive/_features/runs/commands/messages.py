@@ -2,15 +2,47 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any, TypeVar
+
 import click
 
 from outlive.cli import completing as complete
+from outlive.cli.edge import Mistake, json_option, place_option, print_json, say
 from outlive.cli.edge import ask as ask_engine
-from outlive.cli.edge import json_option, place_option, print_json, say
+from outlive.cli.starting import options_of, start_options
 from outlive.cli.values import json_of, seconds_of
+
+C = TypeVar("C", bound=Callable[..., Any])
 
 value_argument = click.argument("value", default="null", metavar="[JSON]")
 key_option = click.option("--key", help="The same key again, for this run and name, is the same message.")
+
+
+def absent_options(command: C) -> C:
+    """Add the options of the run that a message creates if there is none with the id."""
+    start = click.option(
+        "--start",
+        metavar="WORKFLOW",
+        shell_complete=complete.workflow_names,
+        help="Create the run, of this workflow, if there is none.",
+    )
+    arguments = click.option("--input", "arguments", metavar="JSON", help="The arguments of a run that it creates.")
+    return start(arguments(start_options("headers")(command)))
+
+
+def start_of(given: dict[str, Any]) -> dict[str, Any]:
+    """The options of a message about the run that it creates, as they were given.
+
+    Raises:
+        Mistake: some are given, and no run to create.
+    """
+    options, workflow, arguments = options_of(given, ("headers",)), given["start"], given["arguments"]
+    if workflow is None:
+        if options or arguments is not None:
+            raise Mistake("--input and --header are for the run that --start creates: give --start WORKFLOW too")
+        return {}
+    return {"start": (workflow, None if arguments is None else json_of("--input", arguments)), **options}
 
 
 @click.command()
@@ -18,16 +50,19 @@ key_option = click.option("--key", help="The same key again, for this run and na
 @click.argument("name")
 @value_argument
 @key_option
+@absent_options
 @place_option
 @json_option
-def signal(*, run_id: str, name: str, value: str, key: str | None, url: str, as_json: bool) -> None:
+def signal(*, run_id: str, name: str, value: str, key: str | None, url: str, as_json: bool, **given: Any) -> None:
     """Send a signal to a run.
 
     It is durable when the command returns, and buffered until the run asks for it. JSON is what it carries; @FILE reads
     it from a file, - from standard input.
+
+    For example: outlive signal cart-7 add '{"sku": "lamp"}' --start cart --input '{"user": "ann"}'
     """
-    payload = json_of("JSON", value)
-    ask_engine(url, lambda engine: engine.signal(run_id, name, payload, key=key))
+    payload, start = json_of("JSON", value), start_of(given)
+    ask_engine(url, lambda engine: engine.signal(run_id, name, payload, key=key, **start))
     say(f"signal {name} is sent to run {run_id}", {"id": run_id, "signal": name, "key": key}, as_json=as_json)
 
 
@@ -37,9 +72,12 @@ def signal(*, run_id: str, name: str, value: str, key: str | None, url: str, as_
 @value_argument
 @key_option
 @click.option("--timeout", default="1m", show_default=True, metavar="SPAN", help="How long to wait for the answer.")
+@absent_options
 @place_option
 @json_option
-def ask(*, run_id: str, name: str, value: str, key: str | None, timeout: str, url: str, as_json: bool) -> None:
+def ask(
+    *, run_id: str, name: str, value: str, key: str | None, timeout: str, url: str, as_json: bool, **given: Any
+) -> None:
     """Ask a run something, and print its answer.
 
     The answer is JSON. A question that is not answered in time stays with the run: the same --key again waits for the
@@ -47,6 +85,6 @@ def ask(*, run_id: str, name: str, value: str, key: str | None, timeout: str, ur
 
     Exit code 0: it has answered. 1: it has refused the question, or has not answered in time.
     """
-    body, seconds = json_of("JSON", value), seconds_of("--timeout", timeout)
-    answer = ask_engine(url, lambda engine: engine.ask(run_id, name, body, key=key, timeout=seconds))
+    body, seconds, start = json_of("JSON", value), seconds_of("--timeout", timeout), start_of(given)
+    answer = ask_engine(url, lambda engine: engine.ask(run_id, name, body, key=key, timeout=seconds, **start))
     print_json({"id": run_id, "ask": name, "answer": answer} if as_json else answer)

@@ -21,8 +21,8 @@ from outlive.cli.advice import as_typed
 from outlive.cli.completing import programs
 from outlive.cli.edge import STUCK, Mistake, json_option, print_json, settings_with
 from outlive.cli.edge import run as run_to_end
-from outlive.cli.filters import tag_of
-from outlive.cli.values import json_of, seconds_of
+from outlive.cli.starting import options_of, start_options
+from outlive.cli.values import json_of
 from outlive.dev.place import DOCUMENTS, store_beside
 
 if TYPE_CHECKING:
@@ -38,10 +38,7 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
 @click.argument("app", metavar="APP:WORKFLOW|FLOW", shell_complete=programs)
 @click.argument("arguments", default="", metavar="[JSON]")
 @click.option("--input", "given", default="", metavar="JSON", help="The same as [JSON].")
-@click.option("--id", "run_id", help="One id is one run: the same id again follows it, also after its end.")
-@click.option("--tag", "tags", multiple=True, metavar="NAME=VALUE", help="A tag of a new run; may be repeated.")
-@click.option("--timeout", metavar="SPAN", help="How long a new run may take from when it begins: 5m, 1h30m.")
-@click.option("--begin-within", metavar="SPAN", help="It fails if no worker has begun it by then: 5m.")
+@start_options()
 @app_option
 @click.option("--detach", is_flag=True, help="Only start it, for other workers, and print its id.")
 @click.option(
@@ -59,15 +56,12 @@ def run(
     app: str,
     arguments: str,
     given: str,
-    run_id: str | None,
-    tags: tuple[str, ...],
-    timeout: str | None,
-    begin_within: str | None,
     apps: tuple[str, ...],
     detach: bool,
     url: str | None,
     namespace: str | None,
     as_json: bool,
+    **start: Any,
 ) -> None:
     """Start a run of a workflow or a flow, follow it to its end, and print its result.
 
@@ -90,11 +84,11 @@ def run(
     if app.endswith(DOCUMENTS):
         given = arguments or given or "{}"
         place = _store_of_flow(url, namespace)
-        _run_flow(app, given, run_id, place, tags, timeout, begin_within, apps=apps, detach=detach, as_json=as_json)
+        _run_flow(app, given, place, apps=apps, detach=detach, as_json=as_json, **start)
         return
     if apps:
         raise Mistake("--app is for flows; a workflow is run as APP:WORKFLOW")
-    values = json_of("JSON", arguments or given) if arguments or given else None
+    values, options = json_of("JSON", arguments or given) if arguments or given else None, options_of(start)
     workflow = _workflow(app)
     settings = settings_with({"store": url, "namespace": namespace}).engine_options()
     is_configured = url is None and "url" in settings
@@ -103,12 +97,7 @@ def run(
         click.echo(f"store {settings['url']}", err=True)
     if settings["url"].startswith("memory:"):
         raise Mistake("a run in memory ends with this command; give --store sqlite:orders.db")
-    options: dict[str, Any] = {
-        "tags": dict(tag_of("--tag", tag) for tag in tags) or None,
-        "timeout": None if timeout is None else seconds_of("--timeout", timeout),
-        "begin_within": None if begin_within is None else seconds_of("--begin-within", begin_within),
-    }
-    started = Started(workflow, arguments_of(workflow, values), run_id, options, as_json=as_json)
+    started = Started(workflow, arguments_of(workflow, values), options, as_json=as_json)
     from outlive.engine.url import shown
 
     started.store_option = "" if is_configured else f" --store {shown(settings['url'])}"
@@ -123,18 +112,15 @@ def _store_of_flow(url: str | None, namespace: str | None) -> str | None:
     return None if settings["store"] is None else in_namespace(settings["store"], settings["namespace"])
 
 
-def _run_flow(app: str, given: str, run_id: str | None, url: str | None, *refused: Any, **options: Any) -> None:
+def _run_flow(app: str, given: str, url: str | None, **options: Any) -> None:
     from outlive._features.flows.commands.runs import run_
 
-    if any(refused):
-        raise Mistake("--tag, --timeout and --begin-within are not for flows")
     click.get_current_context().invoke(
         run_,
         flow_name=app,
         given=given,
         variables=(),
         overrides="",
-        run_id=run_id,
         revision=None,
         url=url,
         **options,
@@ -191,15 +177,15 @@ class Started:
         self,
         workflow: Workflow[..., Any],
         arguments: dict[str, Any] | list[Any],
-        run_id: str | None,
         options: dict[str, Any],
         *,
         as_json: bool,
     ) -> None:
-        self._spec, self._arguments, self._options, self._as_json = workflow.spec, arguments, options, as_json
-        self._id = run_id or id_of(workflow.spec.name, arguments)
+        self._spec, self._arguments, self._as_json = workflow.spec, arguments, as_json
         # An id that was made up stands for what the command does now; one that a person gave stands for one run.
-        self._on_conflict = "attach" if run_id else "attach_open"
+        own = {} if "id" in options else {"id": id_of(workflow.spec.name, arguments), "on_conflict": "attach_open"}
+        self._options = own | options
+        self._id: str = self._options["id"]
         self._last: Event | None = None
         self.store_option = ""
         """The option by which other commands find the run."""
@@ -245,8 +231,6 @@ class Started:
                 self._spec.name,
                 self._arguments,
                 version=self._spec.version,
-                id=self._id,
-                on_conflict=self._on_conflict,  # type: ignore[arg-type]
                 **self._options,
             )
         except InvalidArgumentError as error:
