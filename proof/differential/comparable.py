@@ -13,7 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from outlive._kernel.model import Run
-from outlive._kernel.store.contract import Answer, Claims, Inbound
+from outlive._kernel.store.contract import Answer, Claims, InboxMessage
 from outlive._kernel.store.examine import TreeRows
 from proof.differential.oracle import Oracle
 from proof.differential.words import ASKED, STREAMS
@@ -34,10 +34,10 @@ def comparable_run(run: Run) -> Any:
     return plain(replace(run, journal=0))
 
 
-def comparable_mail(inbox: Sequence[Inbound]) -> Any:
+def comparable_inbox(inbox: Sequence[InboxMessage]) -> Any:
     """An inbox without its ids, which must rise."""
-    assert [mail.id for mail in inbox] == sorted({mail.id for mail in inbox}), "message ids do not rise"
-    return plain([replace(mail, id=0) for mail in inbox])
+    assert [message.id for message in inbox] == sorted({message.id for message in inbox}), "message ids do not rise"
+    return plain([replace(message, id=0) for message in inbox])
 
 
 def comparable_claims(claims: Claims, wake_ups: Mapping[str, int]) -> Any:
@@ -51,8 +51,8 @@ def comparable_claims(claims: Claims, wake_ups: Mapping[str, int]) -> Any:
 def comparable_tree(tree: TreeRows) -> Any:
     """What a checker sees of a tree, without handles, keys of rows and ids; its runs are compared elsewhere."""
     runs = [(row.number, row.id, row.root_id, row.fault, row.untagged) for row in tree.runs]
-    mail = [(mail.run, mail.kind, mail.key, mail.is_remembered) for mail in tree.mail]
-    return runs, tree.tail, tree.count, tree.lasts, mail, plain(tree.items), tree.keys, tree.answered
+    inbox = [(message.run, message.kind, message.key, message.is_remembered) for message in tree.inbox]
+    return runs, tree.tail, tree.count, tree.lasts, inbox, plain(tree.items), tree.keys, tree.answered
 
 
 def list_streams(oracle: Oracle) -> list[tuple[str, str]]:

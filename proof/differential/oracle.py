@@ -23,7 +23,7 @@ from outlive._kernel.store.contract import (
     Claims,
     Delivery,
     Forgotten,
-    Inbound,
+    InboxMessage,
     ItemResult,
     Message,
     MessageKind,
@@ -99,7 +99,7 @@ class Oracle:
         for run in change.runs:
             tree.runs[run.number] = replace(run, journal=journal)
             tree.births = max(tree.births, run.number)
-        tree.inbox = [mail for mail in tree.inbox if mail.id not in change.consumed]
+        tree.inbox = [message for message in tree.inbox if message.id not in change.consumed]
         for key in change.freed_keys:
             tree.keys.discard(key)
             tree.answers.pop(key, None)
@@ -151,8 +151,8 @@ class Oracle:
         tree.runs[run.number] = replace(tree.runs[run.number], id=run.id, root_id=run.root_id, parent_id=run.parent_id)
 
     def _inherit(self, successor: Tree, ancestor: Tree) -> None:
-        successor.inbox += [mail for mail in ancestor.inbox if mail.run == 0]
-        ancestor.inbox = [mail for mail in ancestor.inbox if mail.run]
+        successor.inbox += [message for message in ancestor.inbox if message.run == 0]
+        ancestor.inbox = [message for message in ancestor.inbox if message.run]
         successor.keys |= ancestor.keys
         successor.answers |= ancestor.answers
         ancestor.keys, ancestor.answers = set(), {}
@@ -164,12 +164,12 @@ class Oracle:
         forgotten = {number for number in tree.runs if number and number < gone.below}
         tree.runs = {number: run for number, run in tree.runs.items() if number not in forgotten}
         tree.items = {key: item for key, item in tree.items.items() if key[0] not in forgotten}
-        tree.inbox = [mail for mail in tree.inbox if mail.run not in forgotten]
+        tree.inbox = [message for message in tree.inbox if message.run not in forgotten]
         tree.streams = {key: stream for key, stream in tree.streams.items() if key[0] not in forgotten}
 
     def _wake(self, tree: Tree) -> None:
         root = tree.runs[0]
-        kinds = {mail.kind for mail in tree.inbox}
+        kinds = {message.kind for message in tree.inbox}
         is_called = MessageKind.RESUME in kinds if root.status is RunStatus.PARKED else bool(kinds)
         if is_called and not tree.has_ended and (root.wake_at is None or root.wake_at > self.now()):
             tree.runs[0] = replace(root, wake_at=self.now())
@@ -195,7 +195,7 @@ class Oracle:
             return Delivery.FULL
         self.world.messages += 1
         tree.inbox.append(
-            Inbound(
+            InboxMessage(
                 id=self.world.messages,
                 run=run.number,
                 kind=message.kind,
@@ -218,8 +218,8 @@ class Oracle:
             tree = self.world.trees.get(refusal.journal)
             if tree is None or tree.has_ended or tree.runs[0].owner != worker_id:
                 continue
-            if any(mail.id == refusal.message for mail in tree.inbox):
-                tree.inbox = [mail for mail in tree.inbox if mail.id != refusal.message]
+            if any(message.id == refusal.message for message in tree.inbox):
+                tree.inbox = [message for message in tree.inbox if message.id != refusal.message]
                 self._answer(tree, refusal.answer)
 
     def find_answers(self, asks: Sequence[tuple[str, str]]) -> dict[tuple[str, str], Answer | None]:

@@ -84,8 +84,8 @@ def _refusals(operation: Operation, oracle: Oracle) -> list[tuple[int, str, Answ
     """For messages with these names, which have keys; one that is not there any more is refused too."""
     refusals: list[tuple[int, str, Answer]] = []
     for name in operation.ids:
-        trees = [tree for tree in oracle.world.trees.values() for mail in tree.inbox if mail.name == name]
-        keys = [mail.key for tree in trees for mail in tree.inbox if mail.name == name]
+        trees = [tree for tree in oracle.world.trees.values() for message in tree.inbox if message.name == name]
+        keys = [message.key for tree in trees for message in tree.inbox if message.name == name]
         number = trees[0].runs[0].nonce if trees else operation.numbers[0]
         if keys != [""]:
             refusals.append((number, name, answer_of(keys[0] if keys else "k1", len(refusals))))

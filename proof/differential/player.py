@@ -16,7 +16,7 @@ from proof.differential.changes import Draft, blob, tree_of
 from proof.differential.comparable import (
     comparable_answers,
     comparable_claims,
-    comparable_mail,
+    comparable_inbox,
     comparable_run,
     comparable_tree,
     comparable_turns,
@@ -67,7 +67,7 @@ class Player:
     async def _message_id(self, name: str) -> int:
         if name not in self._message_ids:
             for tree in self._oracle.world.trees.values():
-                if any(mail.name == name for mail in tree.inbox):
+                if any(message.name == name for message in tree.inbox):
                     await self._read_inbox([tree.runs[0].nonce])
         return self._message_ids.get(name, UNKNOWN)
 
@@ -225,8 +225,8 @@ class Player:
         handles = {await self._handle(number): number for number in numbers}
         inboxes = await self.store.read_inbox(list(handles))
         for inbox in inboxes.values():
-            self._message_ids.update((mail.name, mail.id) for mail in inbox)
-        return {handles[handle]: comparable_mail(inbox) for handle, inbox in inboxes.items()}
+            self._message_ids.update((message.name, message.id) for message in inbox)
+        return {handles[handle]: comparable_inbox(inbox) for handle, inbox in inboxes.items()}
 
     async def look(self) -> Any:
         """Everything that can be seen, once the oracle has played too."""
@@ -238,7 +238,7 @@ class Player:
             "journals": {numbers[handle]: [tuple(row) for row in rows] for handle, rows in journals.items()},
             "inboxes": await self._read_inbox([tree.runs[0].nonce for tree in trees]),
             "workers": plain(sorted(await self.store.list_workers(), key=lambda worker: worker.id)),
-            "mail": {id: sorted(numbers.get(each, 0) for each in await self.store.find_mail(id)) for id in WORKERS},
+            "mail": {id: sorted(numbers.get(each, 0) for each in await self.store.find_inboxes(id)) for id in WORKERS},
             "blobs": await self.store.get_blobs(BLOBS),
             "cells": dict(zip(CELLS, await asyncio.gather(*map(self._peek, CELLS)), strict=True)),
             "checkpoints": {id: list(map(tuple, await self.store.read_checkpoints(id))) for id in MARKED},

@@ -9,12 +9,12 @@ from msgspec.structs import replace
 from outlive._kernel.model import RunFilter
 from outlive._kernel.model.instant import MICROSECONDS
 from outlive._kernel.store.contract import Change, Outcome, Refusal, Watch
-from outlive._kernel.store.examine import ItemRows, MailRow, RunRow, TreeRows
+from outlive._kernel.store.examine import InboxRow, ItemRows, RunRow, TreeRows
 from proof.differential.changes import Draft, blob
 from proof.differential.comparable import (
     comparable_answers,
     comparable_claims,
-    comparable_mail,
+    comparable_inbox,
     comparable_run,
     comparable_tree,
     comparable_turns,
@@ -99,20 +99,20 @@ class Prophet:
 
     def _change(self, draft: Draft) -> Change:
         change = draft.change
-        mail = {mail.name: mail.id for tree in self._oracle.world.trees.values() for mail in tree.inbox}
+        inbox = {message.name: message.id for tree in self._oracle.world.trees.values() for message in tree.inbox}
         return replace(
             change,
             journal=self._number(change.journal) if change.journal else 0,
             renames=[replace(run, journal=self._number(run.journal)) for run in change.renames],
-            consumed=[mail.get(name, UNKNOWN) for name in draft.consumed],
+            consumed=[inbox.get(name, UNKNOWN) for name in draft.consumed],
             starts=[self._change(start) for start in draft.starts],
             successor_of=self._number(change.successor_of) if change.successor_of else 0,
         )
 
     def _refusals(self, plan: Plan) -> list[Refusal]:
-        mail = {mail.name: mail.id for tree in self._oracle.world.trees.values() for mail in tree.inbox}
+        inbox = {message.name: message.id for tree in self._oracle.world.trees.values() for message in tree.inbox}
         return [
-            Refusal(journal=self._number(number), message=mail.get(name, UNKNOWN), answer=answer)
+            Refusal(journal=self._number(number), message=inbox.get(name, UNKNOWN), answer=answer)
             for number, name, answer in plan.refusals
         ]
 
@@ -151,7 +151,7 @@ class Prophet:
         return {
             "runs": self._pages(RunFilter(), 50, 100),
             "journals": {tree.runs[0].nonce: tree.rows for tree in trees},
-            "inboxes": {tree.runs[0].nonce: comparable_mail(tree.inbox) for tree in trees if tree.inbox},
+            "inboxes": {tree.runs[0].nonce: comparable_inbox(tree.inbox) for tree in trees if tree.inbox},
             "workers": plain(sorted(oracle.list_workers(), key=lambda worker: worker.id)),
             "mail": {
                 id: sorted(tree.runs[0].nonce for tree in trees if tree.inbox and tree.runs[0].owner == id)
@@ -203,9 +203,11 @@ def _rows_of(tree: Tree) -> TreeRows:
         tail=tree.tail,
         count=len(tree.rows),
         lasts=((tree.tail, 1),) if tree.has_ended else (),
-        mail=tuple(
-            MailRow(id=0, run=mail.run, kind=mail.kind.value, key=mail.key, is_remembered=mail.key in tree.keys)
-            for mail in tree.inbox
+        inbox=tuple(
+            InboxRow(
+                id=0, run=message.run, kind=message.kind.value, key=message.key, is_remembered=message.key in tree.keys
+            )
+            for message in tree.inbox
         ),
         items=tuple(
             ItemRows(run=run, count=len(found), first=found[0], last=found[-1]) for run, found in indexes.items()

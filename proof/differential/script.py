@@ -139,7 +139,9 @@ class Author:
         if self._chance(0.08):
             moves = ("forget", *moves)
         # What a watch has sent has no name.
-        named = [(each, mail.name) for each in self._oracle.world.trees.values() for mail in each.inbox if mail.name]
+        named = [
+            (each, message.name) for each in self._oracle.world.trees.values() for message in each.inbox if message.name
+        ]
         waiting = [name for _, name in named]
         own = [name for each, name in named if each.runs[0].nonce == tree]
         consumed = own[: random.randint(0, 2)] if self._chance(0.9) else random.sample(waiting, min(2, len(waiting)))
@@ -387,9 +389,9 @@ class Author:
     def _refuse(self) -> Operation:
         """Messages that wait, mostly of a tree of the worker that refuses them."""
         talk, trees = self._talk, self._oracle.world.trees.values()
-        mail = [(tree, mail.name) for tree in trees for mail in tree.inbox if mail.name and mail.key]
-        owned = [(tree, name) for tree, name in mail if tree.runs[0].owner]
-        chosen = talk.sample(owned or mail, min(len(owned or mail), talk.choice([1, 2])))
+        inbox = [(tree, message.name) for tree in trees for message in tree.inbox if message.name and message.key]
+        owned = [(tree, name) for tree, name in inbox if tree.runs[0].owner]
+        chosen = talk.sample(owned or inbox, min(len(owned or inbox), talk.choice([1, 2])))
         owner = chosen[0][0].runs[0].owner if chosen else ""
         worker = owner if owner and talk.random() < 0.8 else talk.choice(WORKERS)
         return Operation("refuse", worker=worker, ids=tuple(name for _, name in chosen) or ("m1",), numbers=(1,))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from outlive._kernel.journal.codec import Row
 from outlive._kernel.model import Run
-from outlive._kernel.store.contract import Answer, Inbound, ItemResult
+from outlive._kernel.store.contract import Answer, InboxMessage, ItemResult
 from proof.differential.streams import Streams
 
 
@@ -18,7 +18,7 @@ class Tree:
 
     rows: list[Row] = field(default_factory=list)
     runs: dict[int, Run] = field(default_factory=dict)
-    inbox: list[Inbound] = field(default_factory=list)
+    inbox: list[InboxMessage] = field(default_factory=list)
     keys: set[str] = field(default_factory=set)
     items: dict[tuple[int, int], ItemResult] = field(default_factory=dict)
     births: int = 0

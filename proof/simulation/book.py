@@ -219,7 +219,7 @@ class Book:
             self._record.happened("continued with a pending signal")
 
     def _compare(self) -> None:
-        """The rows are the fold of the journal; mail may have moved the wake-up of the root forward."""
+        """The rows are the fold of the journal; messages may have moved the wake-up of the root forward."""
         for number, folded in self.fold.runs.items():
             row = self._tree.runs.get(number)
             if row is None:

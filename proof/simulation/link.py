@@ -44,7 +44,7 @@ READS = frozenset(
         "count_runs",
         "find_answers",
         "find_due_schedules",
-        "find_mail",
+        "find_inboxes",
         "find_references",
         "find_run",
         "find_runs",
@@ -66,7 +66,7 @@ READS = frozenset(
 DOWN_SECONDS = 0.05
 """How long it takes to notice that there is no store."""
 CLAIMER = "outlive-claimer"
-"""The name of the task in which a worker claims and reads its mail."""
+"""The name of the task in which a worker claims and reads its inboxes."""
 
 
 class Link:
@@ -125,7 +125,7 @@ class Link:
         if verb == "read_cell" and args[0] == PAUSES_CELL:
             self._server.heard_pauses(self._loop, pauses_in(value))
         elif verb == "read_inbox" and _is_claimer():
-            self._server.heard_mail(self._loop, value)
+            self._server.heard_message(self._loop, value)
         return value
 
     def _arrive(

@@ -28,7 +28,16 @@ from outlive._kernel.journal.event import (
 from outlive._kernel.model import Run, RunStatus
 from outlive._kernel.model.pause import EVERYTHING, PAUSED, Pauses
 from outlive._kernel.model.run import HELD
-from outlive._kernel.store.contract import Change, Claims, Delivery, Inbound, Message, MessageKind, Outcome, WorkerInfo
+from outlive._kernel.store.contract import (
+    Change,
+    Claims,
+    Delivery,
+    InboxMessage,
+    Message,
+    MessageKind,
+    Outcome,
+    WorkerInfo,
+)
 from outlive._kernel.store.memory import MemoryStore
 from outlive._kernel.store.memory.state import MemoryState
 from outlive._kernel.store.schedules import ScheduleChange
@@ -86,10 +95,10 @@ class Server:
 
     # -- Pauses ----------------------------------------------------------------------------------------------
 
-    def heard_mail(self, loop: SimulatedLoop, inboxes: Mapping[int, Sequence[Inbound]]) -> None:
+    def heard_message(self, loop: SimulatedLoop, inboxes: Mapping[int, Sequence[InboxMessage]]) -> None:
         """A process was answered which messages wait for its trees: it may have to begin nothing more in some."""
-        for journal, mail in inboxes.items():
-            words = [it.kind for it in mail if it.kind in _PAUSES or (it.kind is MessageKind.CANCEL and not it.run)]
+        for journal, inbox in inboxes.items():
+            words = [it.kind for it in inbox if it.kind in _PAUSES or (it.kind is MessageKind.CANCEL and not it.run)]
             if words[-1:] == [MessageKind.PAUSE]:
                 self._held.setdefault((loop, journal, self.books[journal].epoch), self._world.seconds)
             elif words:

@@ -150,7 +150,7 @@ def signals_arrived_once(it: Evidence) -> Iterator[str]:
         if places != list(range(len(places))):
             yield f"{run_id}: signals were sent one after the other and received in the order {places}"
     planned = {(each.id, signal.key, signal.value) for each in tried_jobs(it) for signal in each.signals}
-    # A run that was cancelled may have ended before it read all of its mail.
+    # A run that was cancelled may have ended before it read all of its messages.
     acked = {
         (sent_to.id, ack.key, ack.value)
         for ack in it.acks

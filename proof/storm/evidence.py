@@ -124,12 +124,12 @@ async def wait_for_all(url: str, *, seconds: float) -> list[str]:
 
 
 async def _describe(store: Store, run: Run) -> str:
-    """A stuck run: why, its row, its mail and its last events."""
+    """A stuck run: why, its row, its inbox and its last events."""
     reason = why(run, run, await store.list_workers(), now_at=store.now())
-    mail = (await store.read_inbox([run.journal])).get(run.journal, [])
+    inbox = (await store.read_inbox([run.journal])).get(run.journal, [])
     rows = await store.read_journal(run.journal)
     events = [f"{seq} {body.decode('utf-8', 'replace')}" for seq, _, _, body in rows[-EVENTS_SHOWN:]]
-    return "\n    ".join([f"{run.id}: {reason}", f"row: {run}", f"mail: {mail}", *events])
+    return "\n    ".join([f"{run.id}: {reason}", f"row: {run}", f"inbox: {inbox}", *events])
 
 
 async def collect(into: Evidence) -> None:

@@ -177,7 +177,7 @@ async def test_pause_that_is_taken_back_before_it_came_to_be(engine: outlive.Eng
 async def test_pause_that_comes_to_be_while_it_is_taken_back(
     engine: outlive.Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The worker parks the run between the two looks of `resume`, at the run and at its mail."""
+    """The worker parks the run between the two looks of `resume`, at the run and at its inbox."""
     store, me = store_of(engine), asyncio.current_task()
     read_inbox = store.read_inbox
     run = await engine.start(pause_line, "a")
@@ -416,7 +416,7 @@ async def test_worker_of_another_process_learns_of_a_pause(tmp_path: Path) -> No
 
 async def hears_of_a_pause(engine: outlive.Engine) -> bool:
     """Whether the worker of an engine has read it."""
-    return bool(worker_of(engine).mail.pauses)
+    return bool(worker_of(engine).inboxes.pauses)
 
 
 async def test_pause_and_resume_take_exactly_one_target(engine: outlive.Engine) -> None:

@@ -52,7 +52,7 @@ class SwallowsMail(Defective):
 
 
 class WakesLate(Defective):
-    """Forgets mail when a run goes to sleep."""
+    """Forgets messages when a run goes to sleep."""
 
     def _write(self, tree: Tree, change: Change) -> None:
         super()._write(tree, change)
@@ -366,7 +366,7 @@ async def test_store_that_raises_differs() -> None:
     """An exception is an answer, too, and the wrong one."""
 
     class Broken(MemoryStore):
-        async def find_mail(self, worker_id: str) -> list[int]:
+        async def find_inboxes(self, worker_id: str) -> list[int]:
             raise ZeroDivisionError
 
     difference = await find_difference({"broken": opener(Broken)}, "0", 10)

@@ -42,7 +42,7 @@ FOUND = {
         Operation("commit", (NewTree(2, "b", aside=(1, "a.1")), Write(1, ("succeed",)))),
         Operation("deliver", letters=(Letter("a", "m1"),), numbers=(2,)),
     ],
-    "a tree that goes to sleep with mail, and takes the mail a moment after": [
+    "a tree that goes to sleep with inbox, and takes the mail a moment after": [
         Operation("commit", (NewTree(1, "a"),)),
         Operation("deliver", letters=(Letter("a", "m1"),), numbers=(2,)),
         Operation("commit", (Write(1, ("sleep",)), Write(1, lag=1, consumed=("m1",)))),

@@ -231,8 +231,8 @@ def list_said(operation: Operation, truth: Any, before: World, after: World) -> 
         elif stream is not None:
             yield "says, there already" if stream.mark == say.mark else "says, late"
     if operation.verb == "refuse":
-        waiting = {mail.name for tree in trees.values() for mail in tree.inbox}
-        left = {mail.name for tree in now.values() for mail in tree.inbox}
+        waiting = {message.name for tree in trees.values() for message in tree.inbox}
+        left = {message.name for tree in now.values() for message in tree.inbox}
         for name in {*operation.ids} & waiting:
             yield "refuses, of another worker" if name in left else "refuses"
     for gaze in operation.gazes:
@@ -246,7 +246,7 @@ def list_forgotten(operation: Operation, write: Write, before: Tree, after: Tree
         "forgets": True,
         "forgets a child": gone,
         "forgets items": any(run in gone for run, _ in before.items),
-        "forgets mail": any(mail.run in gone for mail in before.inbox),
+        "forgets mail": any(message.run in gone for message in before.inbox),
         "forgets, and leaves a child": len(after.runs) > 1,
         "forgets twice in one change": write.moves.count("forget") > 1,
         "forgets in a transaction": operation.verb == "transact",

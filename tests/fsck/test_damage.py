@@ -269,7 +269,7 @@ async def test_a_blob_with_another_content_is_found(world: World, check: Check) 
 
 
 @every_store
-async def test_mail_that_no_worker_will_read_is_found_and_delivered(world: World, check: Check) -> None:
+async def test_message_that_no_worker_will_read_is_found_and_delivered(world: World, check: Check) -> None:
     """A message waits, and its run is due for nobody: that is a lost wake-up."""
     world.damage("UPDATE {runs} SET wake_at = 9000000000000000 WHERE id = 'waits'")
 

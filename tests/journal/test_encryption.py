@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from outlive._kernel.journal.packing import Packer, mail_mark, tree_mark
+from outlive._kernel.journal.packing import Packer, inbox_mark, tree_mark
 from outlive._kernel.model import Payload
 from outlive.codecs import Compression, Encryption
 from outlive.errors import ConfigurationError, UnreadableError, UnserialisableError
@@ -165,7 +165,7 @@ def test_a_value_with_a_forged_owner_is_refused() -> None:
 
 def test_a_reader_who_knows_no_owner_can_read_everything() -> None:
     """A reader with the key reads a value without knowing which run it belongs to."""
-    payload, _ = packer().pack(b"1", "the value", of=mail_mark("run-1~3"))
+    payload, _ = packer().pack(b"1", "the value", of=inbox_mark("run-1~3"))
 
     assert payload.of == "to:run-1"
     assert packer().unpack(payload, {}) == b"1"

@@ -247,8 +247,8 @@ async def test_a_signal_on_its_way_into_the_journal_is_not_taken_again(place: Pl
         await in_time(store.waiting["commit"].wait())
         await run.signal("said", 2)
         for _ in range(3):
-            looks = store.calls["find_mail"]
-            await until_more(store, "find_mail", looks + 1)
+            looks = store.calls["find_inboxes"]
+            await until_more(store, "find_inboxes", looks + 1)
         store.gates.pop("commit").set()
         stage.gate("first").open()
 

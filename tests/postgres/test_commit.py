@@ -49,7 +49,7 @@ async def test_batch_of_rows_is_one_insert(store: PostgresStore) -> None:
 
 
 async def test_batch_of_everything_is_one_statement(store: PostgresStore) -> None:
-    """Events, rows, births, children, items, blobs, mail and messages."""
+    """Events, rows, births, children, items, blobs, inboxes and messages."""
     trees = [await begin(store, f"run-{number}", worker="worker-a") for number in range(4)]
     await send(store, message(store, "run-0"))
     (inbound,) = (await store.read_inbox([trees[0].journal]))[trees[0].journal]
@@ -119,17 +119,17 @@ async def test_text_with_a_nul_comes_back(store: PostgresStore) -> None:
 
 
 @pytest.mark.parametrize("first", ["mail", "suspending"])
-async def test_mail_that_crosses_with_suspending_wakes_the_run(
+async def test_message_that_crosses_with_suspending_wakes_the_run(
     store: PostgresStore, postgres_url: str, clock: ManualClock, first: str
 ) -> None:
     """The second waits for the first and sees it, though neither had committed when the other began."""
     await hire(store, "worker-a")
     tree = await begin(store, worker="worker-a")
     suspending = tree.change(RunSuspended(at=store.now(), waits=(), wake_at=None))
-    mail, sleep = Batch(()), Batch(())
-    mail.post([message(store, "run-1")])
+    inbox, sleep = Batch(()), Batch(())
+    inbox.post([message(store, "run-1")])
     sleep.add(suspending)
-    batch = mail if first == "mail" else sleep
+    batch = inbox if first == "mail" else sleep
     sql = statements("place")["commit_changes"]
     async with connected(postgres_url) as one:
         transaction = one.transaction()

@@ -145,7 +145,7 @@ async def test_tree_is_there_when_the_user_commits(
     assert await store.get_blobs([blob(b"\0large\xff").id]) == {blob(b"\0large\xff").id: b"\0large\xff"}
     assert await store.list_runs(RunFilter(tags={"a": "b"})) == [run]
     assert await claim(store, "worker-a") == ["run-1"]
-    assert ["go"] == [mail.name for mail in (await store.read_inbox([run.journal]))[run.journal]]
+    assert ["go"] == [request.name for request in (await store.read_inbox([run.journal]))[run.journal]]
 
 
 @pytest.mark.parametrize("connecting", DRIVERS, ids=lambda it: it.__name__)

@@ -101,14 +101,14 @@ def test_a_waiter_cancelled_with_the_signal_in_its_hands_gives_it_to_the_next() 
     code = Code(gives_up)
     with fed(code, [created(gives_up)]) as execution:
         frame = execution.frames[0]
-        frame.take_signal(plain("first"), "go", "1")
+        frame.receive_signal(plain("first"), "go", "1")
         impatient = frame.tasks[1]
         impatient.cancel()
         execution.loop.drain()
 
         assert [wait.name for wait in execution.waits()] == ["@timer"], "the patient one has it now"
 
-        frame.take_signal(plain("second"), "go", "2")
+        frame.receive_signal(plain("second"), "go", "2")
         assert frame.buffered_signal("go") == (plain("second"), "2")
 
 
@@ -117,7 +117,7 @@ def test_a_signal_handed_back_without_another_waiter_is_first_in_the_row() -> No
     code = Code(takes_three)
     with fed(code, [created(takes_three)]) as execution:
         frame = execution.frames[0]
-        frame.take_signal(plain("second"), "go", "2")
+        frame.receive_signal(plain("second"), "go", "2")
         frame.put_back_signal(Received(plain("first"), "1"), "go")
 
         first, second = Received(plain("first"), "1"), Received(plain("second"), "2")

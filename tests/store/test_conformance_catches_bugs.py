@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from outlive._kernel.model import Run, RunFilter
-from outlive._kernel.store.contract import Change, Claim, Claims, Delivery, Inbound, Message, Outcome
+from outlive._kernel.store.contract import Change, Claim, Claims, Delivery, InboxMessage, Message, Outcome
 from outlive._kernel.store.memory import MemoryStore, Tree
 from outlive_conformance.suite import MemoryFactory, find_failures
 
@@ -156,7 +156,7 @@ class AnswersLastInFirstOut(Defective):
 
     found_by = "test_messages_wait_in_the_order_of_their_arrival"
 
-    async def read_inbox(self, journals: Sequence[int]) -> dict[int, list[Inbound]]:
+    async def read_inbox(self, journals: Sequence[int]) -> dict[int, list[InboxMessage]]:
         return {journal: inbox[::-1] for journal, inbox in (await super().read_inbox(journals)).items()}
 
 
@@ -171,7 +171,7 @@ class DeliversSilently(Defective):
         self._put_run(tree, root)
 
 
-class SleepsOverMail(Defective):
+class SleepsOverMessages(Defective):
     """Lets a run go to sleep over a message that its owner has not seen."""
 
     found_by = "test_message_that_came_while_the_run_was_let_go_wakes_it"
@@ -187,7 +187,7 @@ class WakesParkedRuns(Defective):
 
     found_by = "test_signal_does_not_wake_a_parked_run"
 
-    def _wake_for_mail(self, tree: Tree) -> None:
+    def _wake_for_inbox(self, tree: Tree) -> None:
         if tree.inbox and not tree.root.status.is_terminal:
             self._put_run(tree, replace(tree.root, wake_at=self.now()))
 

@@ -118,7 +118,7 @@ class ForgetsWhatTheLastOneSays(Defective):
 
 
 class WakesForNothing(Defective):
-    """Looks for mail before it is gone."""
+    """Looks for messages before they are gone."""
 
     found_by = "test_message_that_goes_wakes_no_run"
 

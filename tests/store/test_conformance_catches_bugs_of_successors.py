@@ -22,7 +22,7 @@ class Defective(MemoryStore):
     found_by: ClassVar[str]
 
 
-class LosesMail(Defective):
+class LosesMessages(Defective):
     """A successor begins with an empty inbox."""
 
     found_by = "test_successor_has_the_messages_that_waited"
@@ -31,7 +31,7 @@ class LosesMail(Defective):
         """Take nothing over."""
 
 
-class CopiesMail(Defective):
+class CopiesMessages(Defective):
     """The ended tree keeps what its successor was given."""
 
     found_by = "test_successor_has_the_messages_that_waited"
@@ -76,10 +76,10 @@ class InheritsFromChildren(Defective):
             successor.inbox |= self._state.trees[ancestor].inbox
 
 
-class SleepsOverInheritedMail(Defective):
-    """Looks for mail before it is inherited."""
+class SleepsOverInheritedMessages(Defective):
+    """Looks for messages before they are inherited."""
 
-    found_by = "test_inherited_mail_makes_the_successor_due"
+    found_by = "test_inherited_messages_make_the_successor_due"
 
     def _write(self, tree: Tree, change: Change) -> None:
         super()._write(tree, change)

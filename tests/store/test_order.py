@@ -91,7 +91,7 @@ def test_changes_that_may_touch_what_others_move_are_written_one_by_one(changes:
     assert not can_write_at_once(changes[::-1])
 
 
-def test_mail_that_woke_a_tree_is_not_consumed_at_the_same_time() -> None:
-    """The release comes first: then the mail that it did not know of has made the tree due."""
+def test_message_that_woke_a_tree_is_not_consumed_at_the_same_time() -> None:
+    """The release comes first: then the messages that it did not know of have made the tree due."""
     assert not can_write_at_once([RELEASED, step(4, consumed=[1])])
     assert can_write_at_once([step(4, consumed=[1]), RELEASED])

@@ -157,7 +157,7 @@ async def test_a_claim_that_goes_wrong_loses_no_run(place: Place, fault: str) ->
         elif fault == "not claimed":
             store.before["claim_runs"].append(unknown())
         else:
-            verb = {"journal": "read_journals", "inbox": "read_inbox", "mail": "find_mail"}[fault]
+            verb = {"journal": "read_journals", "inbox": "read_inbox", "mail": "find_inboxes"}[fault]
             store.before[verb].append(unavailable())
         async with engine:
             assert [expected(name) for name in "abc"] == [await in_time(run.result()) for run in runs]

@@ -66,7 +66,7 @@ async def test_two_rows_that_changed_places_are_found(database: Path) -> None:
     assert {run_id} == {problem.run_id for problem in await problems_in(database)}
 
 
-async def test_mail_may_wake_a_run_early(tmp_path: Path) -> None:
+async def test_message_may_wake_a_run_early(tmp_path: Path) -> None:
     """A message in the inbox is the one thing that may move `wake_at` without an event."""
     database = tmp_path / "storm.db"
     async with outlive.Engine(f"sqlite:{database}") as engine:

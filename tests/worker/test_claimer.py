@@ -65,7 +65,7 @@ class Work:
         self.room = 100
         self.trees = self
         self.notes = SimpleNamespace(declined=frozenset())
-        self.mail = SimpleNamespace(pauses={})
+        self.inboxes = SimpleNamespace(pauses={})
         self.replays = SimpleNamespace(new_slice=lambda: lambda: False)
         self.revived: list[int] = []
         self.judged = 0
@@ -93,7 +93,7 @@ class Work:
         """None."""
         return False
 
-    def takes_mail(self, journal: int) -> bool:
+    def takes_messages(self, journal: int) -> bool:
         """Not here."""
         return False
 
@@ -150,7 +150,7 @@ class Due:
         """All empty."""
         return {}
 
-    async def find_mail(self, worker_id: str) -> list[int]:
+    async def find_inboxes(self, worker_id: str) -> list[int]:
         """None."""
         return []
 

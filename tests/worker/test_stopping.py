@@ -71,7 +71,7 @@ async def test_session_that_was_given_up_is_ended_though_no_other_could_begin(pl
 
 
 @pytest.mark.parametrize("grace_seconds", [0.0, 20.0])
-@pytest.mark.parametrize("silent", ["claim_runs", "commit", "retire_worker", "find_mail"])
+@pytest.mark.parametrize("silent", ["claim_runs", "commit", "retire_worker", "find_inboxes"])
 def test_an_engine_stops_though_its_store_never_answers(
     silent: str, grace_seconds: float, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -91,7 +91,7 @@ async def stop_in_silence(silent: str, *, grace_seconds: float) -> float:
     await engine.start(stops, "silence", id="run-1")
     await stage.gate("silence").reached()
     stores[0].gates[silent] = asyncio.Event()
-    if silent in {"claim_runs", "find_mail"}:
+    if silent in {"claim_runs", "find_inboxes"}:
         await stores[0].waiting[silent].wait()
     loop = asyncio.get_running_loop()
     began_at = loop.time()

@@ -102,10 +102,10 @@ async def test_messages_that_come_while_others_are_on_their_way_are_taken(place:
         await in_time(stores[0].waiting["commit"].wait())
         await run.signal("word", "b")
         await run.signal("word", "c")
-        looked = stores[0].calls["find_mail"]
+        looked = stores[0].calls["find_inboxes"]
 
         async def has_looked() -> bool:
-            return stores[0].calls["find_mail"] > looked
+            return stores[0].calls["find_inboxes"] > looked
 
         await until(has_looked)
         del stores[0].gates["commit"]
@@ -123,11 +123,11 @@ async def test_message_that_comes_while_its_run_is_being_suspended_wakes_it(plac
         blocked = stores[0].gates["commit"] = asyncio.Event()
         stage.gate("a").open()
         await in_time(stores[0].waiting["commit"].wait())
-        looked = stores[0].calls["find_mail"]
+        looked = stores[0].calls["find_inboxes"]
         await run.signal("word", "b")
 
         async def has_looked() -> bool:
-            return stores[0].calls["find_mail"] > looked
+            return stores[0].calls["find_inboxes"] > looked
 
         await until(has_looked)
         del stores[0].gates["commit"]
@@ -135,7 +135,7 @@ async def test_message_that_comes_while_its_run_is_being_suspended_wakes_it(plac
         assert "b" == await in_time(run.result())
 
 
-@pytest.mark.parametrize("verb", ["find_mail", "read_inbox", "claim_runs"])
+@pytest.mark.parametrize("verb", ["find_inboxes", "read_inbox", "claim_runs"])
 async def test_run_that_is_suspended_while_the_worker_looks_for_its_message_is_woken(place: Place, verb: str) -> None:
     """Whichever question of that look is under way meanwhile: the look finds the message or the run that it woke."""
     stores: list[FaultyStore] = []

@@ -35,7 +35,7 @@ brings its own class: `StoreFactory` says what it must have. A store that can st
     streams      items in order, each once, while the writer owns the tree
     inbox        messages: accepted, refused, once
     answers      messages that are answered, with an event or without one
-    mail         messages between trees, starting by message, mail of a worker
+    messages     messages between trees, starting by message, messages for the trees of a worker
     waits        what makes a run due, parked runs, no lost wake-up
     watches      trees that wait for the end of others
     claims       one owner for each run, take-over, zombies
@@ -80,7 +80,7 @@ FACETS = (
     "inbox",
     "items",
     "journal",
-    "mail",
+    "messages",
     "migrations",
     "orphans",
     "processes",

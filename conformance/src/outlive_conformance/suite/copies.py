@@ -25,7 +25,7 @@ class CopiesConformance(Facet):
         tree = await begin(store, tags={"shop": "north"})
         await tree.spawn(1)
         await send(store, message(store, "run-1", key="asked"), message(store, "run-1", key="consumed"))
-        consumed = [mail.id for mail in (await store.read_inbox([tree.journal]))[tree.journal]]
+        consumed = [message.id for message in (await store.read_inbox([tree.journal]))[tree.journal]]
         data = blob(b"x" * 100)
         await tree.step(
             "a",
@@ -44,7 +44,7 @@ class CopiesConformance(Facet):
         again = await read_whole(store, found)
         assert [run.id for run in again.runs] == ["copy", "copy~1"]
         assert plain(again) == plain(copy)
-        assert [(mail.run_id, mail.key) for mail in again.messages] == [("copy~1", "waiting"), ("copy", "")]
+        assert [(message.run_id, message.key) for message in again.messages] == [("copy~1", "waiting"), ("copy", "")]
         assert await read(store, "copy") == (b"hello", 2)
         assert await store.find_answers([("copy", "asked")]) == {("copy", "asked"): answer("asked", 7)}
         assert await send(store, message(store, "copy", key="consumed")) == [Delivery.DUPLICATE]
@@ -119,4 +119,4 @@ async def follow_copy(store: Store) -> Writer:
 
 def plain(copy: TreeCopy) -> TreeCopy:
     """A copy without its ids."""
-    return replace(copy, runs=[], messages=[replace(mail, run_id="") for mail in copy.messages])
+    return replace(copy, runs=[], messages=[replace(message, run_id="") for message in copy.messages])

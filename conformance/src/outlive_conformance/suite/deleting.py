@@ -48,7 +48,7 @@ class DeletingConformance(Facet):
         assert await send(store, message(store, "run-1", key="ask")) == [Delivery.UNKNOWN_RUN]
         assert [run.id for run in await store.list_runs(RunFilter(tags={"of": "all"}))] == ["run-2"]
         (left,) = await store.examiner.examine([tree.journal])
-        assert (left.count, left.runs, left.keys, left.items, left.streams, left.mail) == (0, (), (), (), (), ())
+        assert (left.count, left.runs, left.keys, left.items, left.streams, left.inbox) == (0, (), (), (), (), ())
         assert tree.journal not in await store.examiner.list_journals(limit=100)
         assert await store.examiner.list_watches(limit=10) == []
         assert await store.find_answers([("run-2", "ask")]) == {("run-2", "ask"): Answer(key="ask", result=value(1))}

@@ -33,7 +33,7 @@ class ExamineConformance(Facet):
         assert await store.examiner.list_journals(after=sorted(journals)[1], limit=2) == sorted(journals)[2:4]
 
     async def test_tree_is_seen_with_everything_that_hangs_on_it(self, store: Store) -> None:
-        """Rows, the end of the journal, mail, items and keys."""
+        """Rows, the end of the journal, inbox, items and keys."""
         tree = await begin(store, tags={"shop": "north"})
         await tree.spawn(1)
         await tree.step("a", items=[ItemResult(run=0, index=index, result=value(index)) for index in (3, 4)])
@@ -45,7 +45,10 @@ class ExamineConformance(Facet):
         assert [await get_run(store, "run-1"), await get_run(store, "run-1~1")] == [row.run for row in found.runs]
         assert ({tree.journal}, {"run-1"}) == ({row.journal for row in found.runs}, {it.root_id for it in found.runs})
         assert (tree.journal, 2, 3, ()) == (found.journal, found.tail, found.count, found.lasts)
-        assert [(mail.run, mail.kind, mail.key, mail.is_remembered and bool(mail.key)) for mail in found.mail] == [
+        assert [
+            (message.run, message.kind, message.key, message.is_remembered and bool(message.key))
+            for message in found.inbox
+        ] == [
             (0, "signal", "k", True),
             (1, "signal", "", False),
         ]
@@ -109,8 +112,8 @@ class ExamineConformance(Facet):
         assert not await store.examiner.repair(repair_of(tree, (root.key, replace(tree.fold.root, id="run-2"))))
         assert (await get_run(store, "run-1")).journal == tree.journal
 
-    async def test_repaired_tree_with_mail_is_due(self, store: Store, clock: ManualClock) -> None:
-        """A repaired tree with mail is due, as every released tree: no wake-up is lost."""
+    async def test_repaired_tree_with_messages_is_due(self, store: Store, clock: ManualClock) -> None:
+        """A repaired tree with messages is due, as every released tree: no wake-up is lost."""
         await hire(store, "anvil")
         tree = await begin(store, worker="anvil")
         await tree.suspend()

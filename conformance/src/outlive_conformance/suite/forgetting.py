@@ -180,7 +180,7 @@ class ForgettingConformance(Facet):
 
         await forget(tree, below=2)
 
-        assert [mail.run for mail in (await store.read_inbox([tree.journal]))[tree.journal]] == [0, 2]
+        assert [message.run for message in (await store.read_inbox([tree.journal]))[tree.journal]] == [0, 2]
 
     async def test_tree_that_forgot_is_claimed_behind_its_snapshot(self, store: Store) -> None:
         """With the next seq and the next epoch. [OL-F10]"""

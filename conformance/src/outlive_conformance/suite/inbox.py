@@ -6,7 +6,7 @@ import pytest
 
 from outlive._kernel.model import Failure, RunStatus
 from outlive._kernel.model.bounds import Bounds
-from outlive._kernel.store.contract import Delivery, Ended, Inbound, Message, MessageKind, Store
+from outlive._kernel.store.contract import Delivery, Ended, InboxMessage, Message, MessageKind, Store
 from outlive_conformance.suite.builders import (
     LARGE_BYTES,
     WORKFLOW,
@@ -22,7 +22,7 @@ from outlive_conformance.suite.facet import Facet
 
 
 class InboxConformance(Facet):
-    """`deliver`, `read_inbox`, `find_mail`, and what a change consumes and sends."""
+    """`deliver`, `read_inbox`, `find_inboxes`, and what a change consumes and sends."""
 
     # -- Accepted ------------------------------------------------------------------------------------------
 
@@ -34,7 +34,7 @@ class InboxConformance(Facet):
         assert await send(store, sent) == [Delivery.ACCEPTED]
 
         (inbound,) = (await store.read_inbox([tree.journal]))[tree.journal]
-        assert inbound == Inbound(
+        assert inbound == InboxMessage(
             id=inbound.id,
             run=0,
             kind=MessageKind.SIGNAL,

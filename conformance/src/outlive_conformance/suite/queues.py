@@ -295,7 +295,7 @@ class QueuesConformance(Facet):
     # -- Into the line ---------------------------------------------------------------------------------------
 
     async def test_delayed_run_gets_in_line_when_it_is_due(self, store: Store, clock: ManualClock) -> None:
-        """Not before, and the claim says when that is; mail does not hurry it."""
+        """Not before, and the claim says when that is; messages do not hurry it."""
         await limit(store, concurrency=1)
         start_at = store.now() + 60 * MICROSECONDS
         await begin(store, queue=QUEUE, start_at=start_at)

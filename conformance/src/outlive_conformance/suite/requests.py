@@ -111,8 +111,8 @@ class RequestsConformance(Facet):
 
         runs = await store.find_runs(ids)
         assert {run_id: run.version for run_id, run in runs.items()} == dict.fromkeys(ids, 1)
-        mail = await store.read_inbox([runs[run_id].journal for run_id in ids])
-        assert len(mail) == 3
+        inbox = await store.read_inbox([runs[run_id].journal for run_id in ids])
+        assert len(inbox) == 3
 
     async def test_requested_message_is_delivered_after_the_commit(self, factory: StoreFactory, store: Store) -> None:
         """In order, to a run that is there and to one that it starts; nothing before, and a key counts once. [OL-J7]"""
@@ -131,9 +131,9 @@ class RequestsConformance(Facet):
 
         await claim(store, "worker-1")
         started = await get_run(store, "run-2")
-        mail = await store.read_inbox([tree.journal, started.journal])
-        assert [each.name for each in mail[tree.journal]] == ["first", "second"]
-        assert [each.name for each in mail[started.journal]] == ["third"]
+        inbox = await store.read_inbox([tree.journal, started.journal])
+        assert [each.name for each in inbox[tree.journal]] == ["first", "second"]
+        assert [each.name for each in inbox[started.journal]] == ["third"]
 
     async def test_requested_message_is_gone_when_the_user_rolls_back(
         self, factory: StoreFactory, store: Store

@@ -129,7 +129,7 @@ class SuccessorsConformance(Facet):
         assert await send(store, message(store, "run-1", key="k")) == [Delivery.DUPLICATE]
         assert await send(store, message(store, "run-2", key="k")) == [Delivery.ACCEPTED]
 
-    async def test_inherited_mail_makes_the_successor_due(self, store: Store) -> None:
+    async def test_inherited_messages_make_the_successor_due(self, store: Store) -> None:
         """Whatever its own wake-up says. [OL-H6]"""
         await hire(store, "worker-1")
         tree = await begin(store, worker="worker-1")
@@ -140,15 +140,15 @@ class SuccessorsConformance(Facet):
         assert (await get_run(store, "run-1")).wake_at == store.now()
         assert await claim(store, "worker-1", definitions=[SUCCESSOR]) == ["run-1"]
 
-    async def test_successor_without_mail_sleeps_on(self, store: Store) -> None:
-        """Nothing but mail changes its wake-up. [OL-H6]"""
+    async def test_successor_without_messages_sleeps_on(self, store: Store) -> None:
+        """Nothing but messages changes its wake-up. [OL-H6]"""
         tree = await begin(store)
 
         await go_on(tree, wake_at=store.now() + 5)
 
         assert (await get_run(store, "run-1")).wake_at == store.now() + 5
 
-    async def test_owner_of_the_successor_finds_its_mail(self, store: Store) -> None:
+    async def test_owner_of_the_successor_finds_its_messages(self, store: Store) -> None:
         """A worker that goes on with it at once hears of what waits. [OL-H6]"""
         await hire(store, "worker-1")
         tree = await begin(store, worker="worker-1")
@@ -156,7 +156,7 @@ class SuccessorsConformance(Facet):
 
         await go_on(tree, worker="worker-1")
 
-        assert await store.find_mail("worker-1") == [(await get_run(store, "run-1")).journal]
+        assert await store.find_inboxes("worker-1") == [(await get_run(store, "run-1")).journal]
 
     @pytest.mark.parametrize("obstacle", ["the id is taken", "a new id is taken"])
     async def test_no_tree_ends_without_its_successor(self, store: Store, obstacle: str) -> None:
@@ -230,7 +230,7 @@ class SuccessorsConformance(Facet):
         assert {run.id for run in continued} == {"run-1.1", "run-1.2", "run-1.3"}
 
     async def test_parked_successor_is_woken_by_a_resume_alone(self, store: Store) -> None:
-        """Mail that was inherited wakes no run that it would not have woken. [OL-H6]"""
+        """A message that was inherited wakes no run that it would not have woken. [OL-H6]"""
         tree = await begin(store)
         await send(store, message(store, "run-1"))
         change = await continuation(tree)

@@ -156,7 +156,7 @@ class TransactionsConformance(Facet):
         assert await write_note(tree, "then") is Outcome.COMMITTED
 
     async def test_all_that_a_change_carries_commits_with_the_step(self, store: Store) -> None:
-        """Messages, trees and consumed mail are part of it, as they are of any commit. [OL-T1]"""
+        """Messages, trees and consumed messages are part of it, as they are of any commit. [OL-T1]"""
         tree, friend = await begin(store), await begin(store, "friend")
         await send(store, message(store, "run-1", "consumed"))
         (inbound,) = (await store.read_inbox([tree.journal]))[tree.journal]

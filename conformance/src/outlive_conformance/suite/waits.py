@@ -110,7 +110,9 @@ class WaitsConformance(Facet):
 
         assert await claim(store, "worker-a") == ["run-1"]
 
-    async def test_run_that_is_let_go_of_with_mail_is_due_whatever_a_later_change_consumes(self, store: Store) -> None:
+    async def test_run_that_is_released_with_messages_is_due_whatever_a_later_change_consumes(
+        self, store: Store
+    ) -> None:
         """Changes of one commit come out as if each was committed alone, one after the other."""
         await hire(store, "worker-a")
         tree = await begin(store, worker="worker-a")
@@ -173,7 +175,7 @@ class WaitsConformance(Facet):
     async def test_message_wakes_a_run_before_the_timer_that_it_was_let_go_with(
         self, store: Store, clock: ManualClock
     ) -> None:
-        """Whatever wake-up the owner wrote, mail that waits is sooner."""
+        """Whatever wake-up the owner wrote, a message that waits is sooner."""
         await hire(store, "worker-a")
         tree = await begin(store, worker="worker-a")
         await send(store, message(store, "run-1"))
@@ -192,7 +194,7 @@ class WaitsConformance(Facet):
 
         assert await claim(store, "worker-a") == []
 
-    async def test_run_that_ends_with_mail_waiting_stays_ended(self, store: Store) -> None:
+    async def test_run_that_ends_with_messages_waiting_stays_ended(self, store: Store) -> None:
         """A message that will not be read wakes no run."""
         await hire(store, "worker-a")
         tree = await begin(store, worker="worker-a")
@@ -241,7 +243,7 @@ class WaitsConformance(Facet):
         assert await read_names(store, tree) == ["early", "resume"]
 
     async def test_message_that_came_while_the_run_was_parked_leaves_it_parked(self, store: Store) -> None:
-        """An owner that parks a run with mail waiting does park it."""
+        """An owner that parks a run with messages waiting does park it."""
         await hire(store, "worker-a")
         tree = await begin(store, worker="worker-a")
         await send(store, message(store, "run-1"))

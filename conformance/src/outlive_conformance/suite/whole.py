@@ -16,7 +16,7 @@ from outlive_conformance.suite.forgetting import ForgettingConformance
 from outlive_conformance.suite.inbox import InboxConformance
 from outlive_conformance.suite.items import ItemsConformance
 from outlive_conformance.suite.journal import JournalConformance
-from outlive_conformance.suite.mail import MailConformance
+from outlive_conformance.suite.messages import MessagesConformance
 from outlive_conformance.suite.migrations import MigrationsConformance
 from outlive_conformance.suite.orphans import OrphansConformance
 from outlive_conformance.suite.processes import ProcessesConformance
@@ -52,7 +52,7 @@ class LocalStoreConformance(
     StreamsConformance,
     InboxConformance,
     AnswersConformance,
-    MailConformance,
+    MessagesConformance,
     WaitsConformance,
     WatchesConformance,
     ClaimsConformance,

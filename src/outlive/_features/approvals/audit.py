@@ -31,7 +31,7 @@ from outlive._kernel.model.approval import Approval, Decision
 from outlive._kernel.model.approval import ApprovalRequest as StoredRequest
 from outlive._kernel.model.instant import instant_of
 from outlive._kernel.replay.frame import read_decision
-from outlive._kernel.store.contract import Inbound, MessageKind
+from outlive._kernel.store.contract import InboxMessage, MessageKind
 from outlive._kernel.values.approval import ApprovalRequest, ApprovalStatus
 from outlive.errors import UnreadableError
 
@@ -58,12 +58,12 @@ class Audit:
         self._rests_since = 0
         """When the tree was brought back, as long as no worker has claimed it since; else 0."""
 
-    def read(self, events: Iterable[AnyEvent], mail: Iterable[Inbound], *, now_at: int) -> None:
+    def read(self, events: Iterable[AnyEvent], inbox: Iterable[InboxMessage], *, now_at: int) -> None:
         """Fold a journal and what waits in the inbox."""
         for event in events:
             self._apply(event)
         self._go_on(now_at)
-        for message in mail:
+        for message in inbox:
             if message.kind is MessageKind.DECISION and message.payload is not None:
                 self._decide((message.run, message.name), message.payload)
         for key, entry in self.entries.items():

@@ -21,7 +21,7 @@ from outlive._kernel.client.message_key import key_of_decision
 from outlive._kernel.define.workflow import FORMS
 from outlive._kernel.journal.event import ApprovalDecided, ApprovalEscalated, ApprovalRequested
 from outlive._kernel.journal.form import encode_form
-from outlive._kernel.journal.packing import mail_mark
+from outlive._kernel.journal.packing import inbox_mark
 from outlive._kernel.journal.schema import find_mismatch
 from outlive._kernel.model import Run, given
 from outlive._kernel.model.approval import Approval, Decision
@@ -99,7 +99,7 @@ class Decider:
     async def _send(self, asker: Run, key: Key, name: str, decision: Decision) -> bool:
         """Put it into the inbox; False if it is not the first, or too late."""
         data = msgspec.json.encode(decision)
-        stored, blob = self._access.packer.pack(data, f"the decision on {key[1]}", of=mail_mark(asker.id))
+        stored, blob = self._access.packer.pack(data, f"the decision on {key[1]}", of=inbox_mark(asker.id))
         message = Message(
             run_id=asker.id,
             kind=MessageKind.DECISION,
@@ -120,12 +120,12 @@ class Decider:
         """The approvals of the tree of a run."""
         # The inbox first: a decision that moves into the journal meanwhile is then seen twice, and never not at all.
         inbox = await self._access.store.read_inbox([run.journal])
-        mail = [message for message in inbox.get(run.journal, ()) if message.kind is MessageKind.DECISION]
+        decisions = [message for message in inbox.get(run.journal, ()) if message.kind is MessageKind.DECISION]
         events = await self._access.events(run)
         facts = [it for it in events if isinstance(it, ApprovalRequested | ApprovalEscalated | ApprovalDecided)]
-        blobs = await self._access.blobs(it.payload for it in [*facts, *mail])
+        blobs = await self._access.blobs(it.payload for it in [*facts, *decisions])
         audit = Audit(run, lambda payload: self._access.packer.unpack(payload, blobs), self._shown.hide)
-        audit.read(events, mail, now_at=self._access.store.now())
+        audit.read(events, decisions, now_at=self._access.store.now())
         return audit
 
 

@@ -23,7 +23,7 @@ from outlive._kernel.client.handle import RunHandle
 from outlive._kernel.client.why import is_stopped
 from outlive._kernel.journal.codec import creation_in
 from outlive._kernel.journal.failure import OWN_ERRORS, exception_of
-from outlive._kernel.journal.packing import mail_mark
+from outlive._kernel.journal.packing import inbox_mark
 from outlive._kernel.journal.value import TAGGED, ValueCodec
 from outlive._kernel.model import Failure, Run, given
 from outlive._kernel.model.instant import instant_of
@@ -125,7 +125,7 @@ class Reader:
             done = {item.index for item in page if item.failure is None}
             if len(done) == chunk.count:
                 continue
-            first, rows = _decode_rows(await self._access.unpack(chunk.payload, owners=(mail_mark(batch_id),)))
+            first, rows = _decode_rows(await self._access.unpack(chunk.payload, owners=(inbox_mark(batch_id),)))
             for index, row in enumerate(rows, start=first):
                 if index not in done:
                     yield bytes(row)

@@ -26,7 +26,7 @@ from outlive._kernel.define.map import Tolerance
 from outlive._kernel.define.step import Step
 from outlive._kernel.define.workflow import Workflow
 from outlive._kernel.journal.codec import creation_in
-from outlive._kernel.journal.packing import Packer, mail_mark
+from outlive._kernel.journal.packing import Packer, inbox_mark
 from outlive._kernel.model import check_run_id, given, known_run_id
 from outlive._kernel.model.payload import Blob
 from outlive._kernel.model.queue import Place, queue_cell, queue_in
@@ -315,7 +315,7 @@ async def cut(
     def close_chunk() -> None:
         data = b"[%d,[%s]]" % (first, b",".join(waiting))
         what = f"rows {first} to {first + len(waiting) - 1}"
-        payload, blob = packer.pack(data, what, of=mail_mark(batch_id), as_blob=True)
+        payload, blob = packer.pack(data, what, of=inbox_mark(batch_id), as_blob=True)
         assert blob is not None
         blobs.append(blob)
         chunks.append(Chunk(msgspec.json.encode(payload).decode(), len(waiting)))

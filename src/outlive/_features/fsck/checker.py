@@ -151,12 +151,12 @@ class Checker:
     async def _find_damaged_rows(self, tree: TreeRows, reading: Reading) -> list[Problem]:
         """Messages and outcomes of items that cannot be read, or say something else than the journal."""
         problems: list[Problem] = []
-        if tree.mail:
-            mail = (await self._store.read_inbox([tree.journal])).get(tree.journal, [])
-            for message in (it for it in mail if it.fault):
+        if tree.inbox:
+            inbox = (await self._store.read_inbox([tree.journal])).get(tree.journal, [])
+            for message in (it for it in inbox if it.fault):
                 what = f"message {message.id} cannot be read: {message.fault}"
                 problems.append(Problem(reading.root_id, what, None, Kind.MAIL, tree.journal))
-            blobs = {it.payload.blob: None for it in mail if it.payload is not None and it.payload.blob}
+            blobs = {it.payload.blob: None for it in inbox if it.payload is not None and it.payload.blob}
             problems += await self._find_lost_blobs(reading, blobs)
         for number, outcomes in reading.outcomes.items():
             run_id = reading.fold.runs[number].id
@@ -205,7 +205,7 @@ class Checker:
         """Runs in other trees that have ended while this tree waits for that, and no message is on its way."""
         root = reading.fold.root
         names = [wait.name for wait in root.waits if wait.kind is WaitKind.CHILD]
-        if root.status is not RunStatus.WAITING or not names or any(it.kind == "ended" for it in tree.mail):
+        if root.status is not RunStatus.WAITING or not names or any(it.kind == "ended" for it in tree.inbox):
             return []
         found = await self._store.find_runs(names)
         return [

@@ -45,7 +45,7 @@ def judge(tree: TreeRows, reading: Reading, *, workers: Collection[str], now_at:
         return
     yield from _judge_end(tree, reading)
     yield from _judge_rows(tree, reading)
-    yield from _judge_mail(tree, reading, now_at=now_at)
+    yield from _judge_inbox(tree, reading, now_at=now_at)
     yield from _judge_items(tree, reading)
     yield from _judge_streams(tree, reading)
     yield from _judge_rest(tree, reading, workers=workers)
@@ -59,7 +59,7 @@ def _judge_without_journal(tree: TreeRows) -> Iterator[Problem]:
     for row in tree.runs:
         yield _problem(tree, row.id, "has a row and no journal", Kind.ORPHAN)
     rest = {
-        "messages": tree.mail,
+        "messages": tree.inbox,
         "outcomes of items": tree.items,
         "keys of messages": tree.keys,
         "streams": tree.streams,
@@ -117,7 +117,7 @@ def differences(tree: TreeRows, row: RunRow, folded: Run) -> list[str]:
         found.append(f"is in line in queue {row.run.queue!r}, and no claim would find that line")
     if row.journal != tree.journal:
         found.append(f"journal is {row.journal} in the row, which hangs on {tree.journal}")
-    may_be_woken = row.number == 0 and bool(tree.mail) and not folded.status.is_terminal
+    may_be_woken = row.number == 0 and bool(tree.inbox) and not folded.status.is_terminal
     for name in Run.__struct_fields__:
         if name == "journal":  # The handle is the store's, and the journal does not know it.
             continue
@@ -142,20 +142,24 @@ def _plain(value: object) -> object:
 # -- What hangs on the tree ----------------------------------------------------------------------------------
 
 
-def _judge_mail(tree: TreeRows, reading: Reading, *, now_at: int) -> Iterator[Problem]:
+def _judge_inbox(tree: TreeRows, reading: Reading, *, now_at: int) -> Iterator[Problem]:
     root, root_id = root_row(tree), reading.root_id
-    for mail in tree.mail:
-        if mail.run not in reading.fold.runs:
-            yield _problem(tree, root_id, f"message {mail.id} is for run {mail.run}, which is not there", Kind.MAIL)
-        if mail.kind not in _KINDS:
-            yield _problem(tree, root_id, f"message {mail.id} is of no kind that there is: {mail.kind!r}", Kind.MAIL)
-        if mail.key and not mail.is_remembered:
-            yield _problem(tree, root_id, f"the key of message {mail.id} is forgotten", Kind.MAIL)
+    for message in tree.inbox:
+        if message.run not in reading.fold.runs:
+            yield _problem(
+                tree, root_id, f"message {message.id} is for run {message.run}, which is not there", Kind.MAIL
+            )
+        if message.kind not in _KINDS:
+            yield _problem(
+                tree, root_id, f"message {message.id} is of no kind that there is: {message.kind!r}", Kind.MAIL
+            )
+        if message.key and not message.is_remembered:
+            yield _problem(tree, root_id, f"the key of message {message.id} is forgotten", Kind.MAIL)
     if root is None or root.run is None or root.run.status.is_terminal or root.run.owner:
         return
     if root.run.status is RunStatus.PENDING and not root.run.epoch and root.run.wake_at is not None:
         return  # It is to begin then.
-    wakes = [mail for mail in tree.mail if root.run.status is not RunStatus.PARKED or mail.kind == "resume"]
+    wakes = [message for message in tree.inbox if root.run.status is not RunStatus.PARKED or message.kind == "resume"]
     if wakes and (root.run.wake_at is None or root.run.wake_at > now_at):
         yield _problem(tree, root_id, f"{len(wakes)} messages wait, and no worker will look at them", Kind.WAKE)
 

@@ -110,12 +110,12 @@ async def _read(store: Store, tree: TreeRows) -> TreeCopy:
         raise OutliveError(f"the tree {tree.journal} has items or lines of a run that is not in it")
     copy = TreeCopy(runs=runs, rows=await store.read_journal(tree.journal), keys=list(tree.keys))
     if not copy.root.status.is_terminal:
-        mail = (await store.read_inbox([tree.journal])).get(tree.journal, [])
+        inbox = (await store.read_inbox([tree.journal])).get(tree.journal, [])
         copy.messages = [
             Message(
                 run_id=ids[it.run], kind=it.kind, at=it.at, name=it.name, key=it.key, payload=it.payload, ended=it.ended
             )
-            for it in mail
+            for it in inbox
         ]
     answers = await store.find_answers([(copy.root.id, key) for key in tree.answered])
     copy.answers = sorted((it for it in answers.values() if it is not None), key=lambda answer: answer.key)

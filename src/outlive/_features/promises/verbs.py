@@ -16,7 +16,7 @@ from outlive._kernel.client.message_key import key_of_signal
 from outlive._kernel.journal.event import AnyEvent, MessageSetAside, PromiseMade, RunCreated, SnapshotTaken
 from outlive._kernel.journal.failure import failure_of
 from outlive._kernel.journal.form import encode_form
-from outlive._kernel.journal.packing import mail_mark
+from outlive._kernel.journal.packing import inbox_mark
 from outlive._kernel.journal.schema import find_mismatch
 from outlive._kernel.journal.value import TAGGED
 from outlive._kernel.model import Run, given
@@ -72,7 +72,7 @@ class Promises:
     async def _settle(self, run: Run, made: PromiseMade, events: list[AnyEvent], settlement: Settlement) -> bool:
         name = promise_signal(_generation_of(events), made.call)
         data = msgspec.json.encode(settlement)
-        stored, blob = self._access.packer.pack(data, f"the settlement of {made.call}", of=mail_mark(run.id))
+        stored, blob = self._access.packer.pack(data, f"the settlement of {made.call}", of=inbox_mark(run.id))
         while True:
             refused = _count_set_aside(events, run, name)
             message = Message(

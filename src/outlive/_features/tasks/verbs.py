@@ -47,7 +47,7 @@ from outlive._kernel.model.payload import Blob
 from outlive._kernel.model.queue import queue_names
 from outlive._kernel.model.remote import OF_REMOTE, VERSION, RemoteTerms, remote_step_of
 from outlive._kernel.model.worker import is_lease_of, remote_name, remote_session_id
-from outlive._kernel.store.contract import Change, Ended, Inbound, MessageKind, Outcome, WorkerInfo
+from outlive._kernel.store.contract import Change, Ended, InboxMessage, MessageKind, Outcome, WorkerInfo
 from outlive.errors import ConfigurationError, RunNotFoundError
 from outlive.errors.run import TaskEndedError, TaskLeaseLostError, TaskNotFoundError, TaskOutputError
 
@@ -238,9 +238,9 @@ class Tasks:
         finally:
             await asyncio.to_thread(beat.close)
 
-    async def _cancel_of(self, run: Run) -> Inbound | None:
-        mail = (await self._access.store.read_inbox([run.journal])).get(run.journal, [])
-        return next((message for message in mail if message.kind is MessageKind.CANCEL), None)
+    async def _cancel_of(self, run: Run) -> InboxMessage | None:
+        inbox = (await self._access.store.read_inbox([run.journal])).get(run.journal, [])
+        return next((message for message in inbox if message.kind is MessageKind.CANCEL), None)
 
     # -- Its end ---------------------------------------------------------------------------------------------
 

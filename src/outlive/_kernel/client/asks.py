@@ -19,7 +19,7 @@ from outlive._kernel.client.inbox import Inbox
 from outlive._kernel.client.message_key import key_of_ask
 from outlive._kernel.client.message_start import MessageStarts
 from outlive._kernel.journal.failure import OWN_ERRORS, exception_of
-from outlive._kernel.journal.packing import mail_mark
+from outlive._kernel.journal.packing import inbox_mark
 from outlive._kernel.journal.value import TAGGED, Stored, ValueCodec, codec_for, codec_of_value
 from outlive._kernel.model import Failure, Run, RunStatus, given, known_run_id
 from outlive._kernel.store.contract import Answer, Delivery, Message, MessageKind
@@ -102,7 +102,7 @@ class Asks:
         what = f"ask {asked.name!r}"
         # A workflow has encoded what it asks where it knew the type.
         data = bytes(body) if isinstance(body, msgspec.Raw) else codec_of_value(body).encode(body, what)
-        stored, blob = self._access.packer.pack(data, what, of=mail_mark(asked.run_id))
+        stored, blob = self._access.packer.pack(data, what, of=inbox_mark(asked.run_id))
         message = Message(
             run_id=asked.run_id,
             kind=MessageKind.ASK,
@@ -155,7 +155,7 @@ class Asks:
             error = AskFailedError(*asked, answer.failure)
             raise error from await self._cause(asked.run_id, answer.failure)
         assert answer.result is not None
-        data = await self._access.unpack(answer.result, owners=(mail_mark(asked.run_id),))
+        data = await self._access.unpack(answer.result, owners=(inbox_mark(asked.run_id),))
         what = f"answer to ask {asked.name!r}"
         return _plain(data, what) if codec is None else codec.decode(data, what)
 

@@ -52,7 +52,7 @@ from outlive._kernel.define.workflow import Workflow
 from outlive._kernel.journal.described import Described
 from outlive._kernel.journal.event import AnyEvent
 from outlive._kernel.journal.failure import OWN_ERRORS, exception_of
-from outlive._kernel.journal.packing import Packer, mail_mark, tree_mark
+from outlive._kernel.journal.packing import Packer, inbox_mark, tree_mark
 from outlive._kernel.journal.redaction import Redaction
 from outlive._kernel.journal.value import TAGGED, codec_of_value
 from outlive._kernel.model import Limits, Run, RunStatus, WaitKind, given, known_run_id
@@ -389,7 +389,7 @@ class Client:
         async with self._message_starts.birth("engine.signal", run_id, start, headers) as birth:
             of = None if birth is None else (birth.workflow, birth.version)
             data = await self.inbox.encode_signal(run_id, name, payload, of)
-            stored, blob = self.access.packer.pack(data, f"signal {name!r}", of=mail_mark(run_id))
+            stored, blob = self.access.packer.pack(data, f"signal {name!r}", of=inbox_mark(run_id))
             message = Message(
                 run_id=run_id,
                 kind=MessageKind.SIGNAL,
@@ -538,7 +538,7 @@ class Client:
         if result is not UNSET:
             what = f"the result given for a step of run {run.id}"
             data = codec_of_value(result).encode(result, what)
-            payload, blob = self.access.packer.pack(data, what, of=mail_mark(run.id))
+            payload, blob = self.access.packer.pack(data, what, of=inbox_mark(run.id))
         skip = Message(
             run_id=run.id,
             kind=MessageKind.SKIP,

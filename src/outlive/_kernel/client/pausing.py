@@ -22,7 +22,7 @@ from outlive._kernel.journal.failure import storable
 from outlive._kernel.journal.fold import Fold
 from outlive._kernel.model import Run, RunStatus, given
 from outlive._kernel.model.pause import EVERYTHING, PAUSES_CELL, Pause, Pauses, paused_text, pauses_data, pauses_in
-from outlive._kernel.store.contract import CellChange, Change, Inbound, Message, MessageKind, Outcome
+from outlive._kernel.store.contract import CellChange, Change, InboxMessage, Message, MessageKind, Outcome
 from outlive.errors import InvalidArgumentError, RunFinishedError, RunParkedError, StoreUnavailableError
 from outlive.errors.run import RunDamagedError, RunNotParkedError
 
@@ -96,7 +96,7 @@ class Pauser:
         kinds = (it.kind for it in await self._newest(root) if it.kind in (MessageKind.PAUSE, MessageKind.RESUME))
         return next(kinds, None) is MessageKind.RESUME
 
-    async def _newest(self, root: Run) -> Iterable[Inbound]:
+    async def _newest(self, root: Run) -> Iterable[InboxMessage]:
         return reversed((await self._access.store.read_inbox([root.journal])).get(root.journal, []))
 
     # -- Workflows -------------------------------------------------------------------------------------------

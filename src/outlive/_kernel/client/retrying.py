@@ -26,7 +26,7 @@ from outlive._kernel.journal.codec import creation_in, open_journal, salt_of, se
 from outlive._kernel.journal.event import AnyEvent, Ending, RunCreated, RunRetried, SnapshotTaken
 from outlive._kernel.journal.fold import Fold
 from outlive._kernel.journal.history import blobs_of
-from outlive._kernel.journal.packing import mail_mark, tree_mark
+from outlive._kernel.journal.packing import inbox_mark, tree_mark
 from outlive._kernel.model import Run, RunStatus
 from outlive._kernel.model.giver import gives_freely
 from outlive._kernel.replay.execution import Execution
@@ -101,14 +101,14 @@ class Retrier:
         fold, salt, after = Fold(root.id), salt_of(root.nonce), rows[-1][0]
         fold.runs = dict(tree)
         runs = [fold.apply(event) for event in retries]
-        mail = (await store.read_inbox([root.journal])).get(root.journal, [])
+        inbox = (await store.read_inbox([root.journal])).get(root.journal, [])
         return Change(
             journal=root.journal,
             after=after,
             prior=rows[-1][2],
             rows=[seal(event, salt=salt, seq=seq) for seq, event in enumerate(retries, after + 1)],
             runs=[run for run in runs if run is not None],
-            consumed=[message.id for message in mail if message.kind in _REQUESTS],
+            consumed=[message.id for message in inbox if message.kind in _REQUESTS],
             reopens=True,
             freed_keys=[
                 *(key_of_cancel(number, root.nonce) for number in (0, *taken.children)),
@@ -118,7 +118,7 @@ class Retrier:
         )
 
     def _search(self, root: Run, events: list[AnyEvent], blobs: dict[str, bytes]) -> Generator[None, None, TakenBack]:
-        packer, owners = self._access.packer, (tree_mark(root.nonce), mail_mark(root.id))
+        packer, owners = self._access.packer, (tree_mark(root.nonce), inbox_mark(root.id))
 
         def make() -> Execution:
             execution = Execution(

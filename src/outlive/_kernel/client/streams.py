@@ -16,7 +16,7 @@ from outlive._kernel.client.access import Access
 from outlive._kernel.client.followers import Bell, Followers
 from outlive._kernel.client.shown import PORTION_BYTES, stored_size
 from outlive._kernel.client.why import is_stopped
-from outlive._kernel.journal.packing import mail_mark
+from outlive._kernel.journal.packing import inbox_mark
 from outlive._kernel.journal.readable import READABLE
 from outlive._kernel.journal.redaction import Redaction
 from outlive._kernel.journal.stream import Source, open_lines
@@ -125,7 +125,7 @@ class StreamReader:
         what = f"stream {name!r} of run {run.id}"
         lines = [(chunk, list(open_lines(chunk.body, what))) for chunk in chunks]
         blobs = await self._access.blobs(payload for _, each in lines for _, payload in each)
-        unpack, owners = self._access.packer.unpack, (mail_mark(run.root_id),)
+        unpack, owners = self._access.packer.unpack, (inbox_mark(run.root_id),)
         found: list[tuple[int, Source, msgspec.Raw]] = []
         for chunk, each in lines:
             items = [

@@ -55,9 +55,9 @@ def tree_mark(nonce: int) -> str:
     return f"tree:{nonce:016x}"
 
 
-def mail_mark(run_id: str) -> str:
+def inbox_mark(run_id: str) -> str:
     """The owner of what is sent to a run: its root by name, because a sender need not know more, and because the next
-    generation of a run has the same name and takes over its mail."""
+    generation of a run has the same name and takes over its messages."""
     return f"to:{run_id.partition('~')[0]}"
 
 
@@ -119,7 +119,7 @@ class Packer:
 
     def pack(self, data: bytes, what: str, *, of: str = "", as_blob: bool = False) -> tuple[Payload, Blob | None]:
         """The payload of a value, and the blob it needs if it is large, or if it is to be one in any case; `of` is its
-        owner, `tree_mark` or `mail_mark`.
+        owner, `tree_mark` or `inbox_mark`.
 
         Raises:
             PayloadTooLargeError: over `payload_bytes_max`.

@@ -226,7 +226,7 @@ def _on_timer(execution: Execution, event: journal.TimerFired) -> None:
 def _on_signal(execution: Execution, event: journal.SignalReceived) -> None:
     frame = execution.frames.get(event.run)
     if frame is not None:
-        frame.take_signal(event.payload, event.name, str(execution.events))
+        frame.receive_signal(event.payload, event.name, str(execution.events))
 
 
 def _on_ask(execution: Execution, event: journal.AskReceived) -> None:

@@ -239,7 +239,7 @@ class Frame(msgspec.Struct, eq=False):
         self.task = None
         self.tasks = []
 
-    def take_signal(self, payload: Payload, name: str, place: str) -> None:
+    def receive_signal(self, payload: Payload, name: str, place: str) -> None:
         """Give a signal to who has waited longest for its name, or keep it."""
         signal = Received(payload, place)
         if not self._hand_over(signal, name):

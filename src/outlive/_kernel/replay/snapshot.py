@@ -99,4 +99,4 @@ def give_signals(frame: Frame, event: SnapshotTaken) -> None:
     """Give a run the signals that a snapshot has kept for it."""
     frame.buffer.clear()
     for number, signal in enumerate(event.signals):
-        frame.take_signal(signal.payload, signal.name, f"{event.events}.{number}")
+        frame.receive_signal(signal.payload, signal.name, f"{event.events}.{number}")

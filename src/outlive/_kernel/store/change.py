@@ -123,7 +123,7 @@ def judge(*, is_key_seen: bool, is_over: bool, waiting: int, messages_max: int) 
     return Delivery.FULL if waiting >= messages_max else Delivery.ACCEPTED
 
 
-class Inbound(msgspec.Struct, frozen=True, kw_only=True):
+class InboxMessage(msgspec.Struct, frozen=True, kw_only=True):
     """A message as it lies in the inbox."""
 
     id: int
@@ -176,7 +176,7 @@ class Forgotten(msgspec.Struct, frozen=True):
     before: int
     """The seq of the snapshot or of that first event: events before it go."""
     below: int
-    """Child runs with a number below this one go, with their items, tags and mail, which wakes no run any more. They
+    """Child runs with a number below this one go, with their items, tags and inbox, which wakes no run any more. They
     have ended."""
 
 

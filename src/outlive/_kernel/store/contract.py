@@ -41,7 +41,7 @@ from outlive._kernel.store.change import (
     Delivery,
     Ended,
     Forgotten,
-    Inbound,
+    InboxMessage,
     ItemResult,
     Message,
     MessageKind,
@@ -74,7 +74,7 @@ __all__ = [
     "Delivery",
     "Ended",
     "Forgotten",
-    "Inbound",
+    "InboxMessage",
     "ItemResult",
     "Message",
     "MessageKind",
@@ -418,7 +418,7 @@ class Store(CellStore, CheckpointTable, ScheduleTable, StreamTable, Deletion, Au
         answer which it is, with unknown runs left out.
         """
 
-    async def read_inbox(self, journals: Sequence[int]) -> dict[int, list[Inbound]]:
+    async def read_inbox(self, journals: Sequence[int]) -> dict[int, list[InboxMessage]]:
         """The waiting messages of these trees, oldest first; trees without any are left out."""
 
     async def refuse_messages(self, worker_id: str, refusals: Sequence[Refusal]) -> None:
@@ -436,7 +436,7 @@ class Store(CellStore, CheckpointTable, ScheduleTable, StreamTable, Deletion, Au
         a run that is not there, are left out.
         """
 
-    async def find_mail(self, worker_id: str) -> list[int]:
+    async def find_inboxes(self, worker_id: str) -> list[int]:
         """The journals of trees that this worker owns and that have messages waiting."""
 
     async def read_journal(self, journal: int, *, after: int = -1, limit: int | None = None) -> list[Row]:

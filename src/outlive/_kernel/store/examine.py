@@ -56,7 +56,7 @@ def fault_of_wait(key: int, name: str, *, is_stray: bool) -> str:
     return f"run row {key} waits for {name!r}, and is not found by it"
 
 
-class MailRow(msgspec.Struct, frozen=True, kw_only=True):
+class InboxRow(msgspec.Struct, frozen=True, kw_only=True):
     """A message that waits, without what it says."""
 
     id: int
@@ -103,7 +103,7 @@ class TreeRows(msgspec.Struct, frozen=True, kw_only=True):
     """How many events there are."""
     lasts: tuple[tuple[int, int], ...] = ()
     """Each event that is marked as the one with which the tree ended: its seq, and the mark."""
-    mail: tuple[MailRow, ...] = ()
+    inbox: tuple[InboxRow, ...] = ()
     items: tuple[ItemRows, ...] = ()
     streams: tuple[StreamRows, ...] = ()
     keys: tuple[str, ...] = ()
@@ -169,7 +169,7 @@ class TreeBuilder:
         self.tail, self.count = -1, 0
         self.lasts: list[tuple[int, int]] = []
         self.runs: list[RunRow] = []
-        self.mail: list[MailRow] = []
+        self.inbox: list[InboxRow] = []
         self.items: list[ItemRows] = []
         self.streams: list[StreamRows] = []
         self.keys: list[str] = []
@@ -200,7 +200,7 @@ class TreeBuilder:
             tail=self.tail,
             count=self.count,
             lasts=tuple(self.lasts),
-            mail=tuple(self.mail),
+            inbox=tuple(self.inbox),
             items=tuple(self.items),
             streams=tuple(self.streams),
             keys=tuple(sorted(self.keys)),

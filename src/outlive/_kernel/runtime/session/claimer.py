@@ -41,7 +41,7 @@ from outlive._kernel.store.contract import (
     Claim,
     Claims,
     Declared,
-    Inbound,
+    InboxMessage,
     MessageKind,
     Outcome,
     Store,
@@ -175,7 +175,7 @@ class Claimer:
         await self._bring_ends()
         # Before the claim: a tree that is suspended meanwhile was ours when this looked for its messages, or is due
         # when the claim looks. The other way round both could miss it.
-        await self._bring_mail()
+        await self._bring_messages()
         await self._refuse()
         limit = min(self._worker.room, self._limits.claim_batch_max)
         if self._requests.may_lack_trees or self._is_in_doubt():
@@ -209,14 +209,14 @@ class Claimer:
         self._requests.may_lack_pauses = False
         pauses = pauses_in(await self._store.read_cell(PAUSES_CELL))
         self._pauses_at = self._clock.monotonic() + self._poll_seconds
-        if pauses != self._worker.mail.pauses:
-            await in_callback(partial(self._worker.mail.set_pauses, pauses))
+        if pauses != self._worker.inboxes.pauses:
+            await in_callback(partial(self._worker.inboxes.set_pauses, pauses))
 
     def _claimable(self) -> list[str]:
         """The definitions of this worker that are not paused."""
-        if not self._worker.mail.pauses:
+        if not self._worker.inboxes.pauses:
             return self.definitions
-        return [name for name in self.definitions if not self._worker.mail.is_paused(name.rpartition("@")[0])]
+        return [name for name in self.definitions if not self._worker.inboxes.is_paused(name.rpartition("@")[0])]
 
     async def _claim(self, limit: int) -> Claims:
         orphans_max = self._pace.allowance(limit=limit, room=self._worker.room)
@@ -346,12 +346,12 @@ class Claimer:
         short = self._short(claim for claim in claims if hot[claim.run.journal] is None)
         if short:
             # Together: on a server, each would be a round trip of its own.
-            journals, mail = await asyncio.gather(self._store.read_journals(short), self._read_mail(list(hot)))
+            journals, inbox = await asyncio.gather(self._store.read_journals(short), self._read_inboxes(list(hot)))
         else:
-            journals, mail = {}, await self._read_mail(list(hot))
+            journals, inbox = {}, await self._read_inboxes(list(hot))
         # A replay asks for its blobs where it has many.
         few = [rows for rows in journals.values() if len(blob_ids([rows], ())) <= self._replay_pace.blobs_max]
-        return ClaimData(journals, mail, await self._read_blobs(few, mail.values()))
+        return ClaimData(journals, inbox, await self._read_blobs(few, inbox.values()))
 
     async def _read_last_words(self, claims: list[Claim], journals: Mapping[int, list[Row]]) -> dict[int, str]:
         """The last reports of the lost workers of claimed trees, in words, by journal."""
@@ -405,7 +405,7 @@ class Claimer:
             wanted = [watch_of(wait, runs.get(wait.run_id), root, retried=asker.retried) for wait in waits]
             watches = [watch for watch in wanted if watch is not None]
             if watches:
-                # Before they are kept: a run that ends here in the same moment rings for its mail.
+                # Before they are kept: a run that ends here in the same moment rings for its messages.
                 self._requests.watched.update(watch.run_id for watch in watches)
                 runs |= await self._store.watch_ends(watches)
             ends = [
@@ -436,53 +436,53 @@ class Claimer:
             del self._requests.refusals[0]
             await in_callback(partial(self._worker.refused, live))
 
-    async def _bring_mail(self) -> None:
+    async def _bring_messages(self) -> None:
         if not self._worker.trees.stored():
-            return  # Mail for a tree that is not here is read when it is claimed.
-        found = await self._store.find_mail(self._worker.id)
+            return  # A message for a tree that is not here is read when it is claimed.
+        found = await self._store.find_inboxes(self._worker.id)
         # Asked before the inbox is read, so that the messages that a tree has taken until now are gone from it.
-        journals = [journal for journal in found if self._worker.trees.takes_mail(journal)]
+        journals = [journal for journal in found if self._worker.trees.takes_messages(journal)]
         if not journals:
             return
-        mail = await self._read_mail(journals)
-        blobs = await self._read_blobs((), mail.values())
-        await in_callback(partial(self._deliver, mail, blobs))
+        inbox = await self._read_inboxes(journals)
+        blobs = await self._read_blobs((), inbox.values())
+        await in_callback(partial(self._deliver, inbox, blobs))
 
-    async def _read_mail(self, journals: list[int]) -> dict[int, list[Inbound]]:
-        mail = await self._store.read_inbox(journals)
-        if any(message.fault for messages in mail.values() for message in messages):
-            return await self._complete_damaged(mail)
-        return mail
+    async def _read_inboxes(self, journals: list[int]) -> dict[int, list[InboxMessage]]:
+        inboxes = await self._store.read_inbox(journals)
+        if any(message.fault for messages in inboxes.values() for message in messages):
+            return await self._complete_damaged(inboxes)
+        return inboxes
 
-    async def _complete_damaged(self, mail: Mapping[int, list[Inbound]]) -> dict[int, list[Inbound]]:
+    async def _complete_damaged(self, inboxes: Mapping[int, list[InboxMessage]]) -> dict[int, list[InboxMessage]]:
         """Messages by journal, with the readable parts of damaged rows.
 
         The key of a message says its kind and, if it is about the end of a run, which run; the row of that run says how
         it ended. Such a message comes once: if it were lost, the tree that it is for would wait for ever.
         """
-        found = {journal: [_with_kind(message) for message in messages] for journal, messages in mail.items()}
+        found = {journal: [_with_kind(message) for message in messages] for journal, messages in inboxes.items()}
         ends = {ended_in(message.key) for messages in found.values() for message in messages if _is_lost_end(message)}
         runs = await self._store.find_runs(sorted(ends)) if ends else {}
         return {journal: [_with_end(message, runs) for message in messages] for journal, messages in found.items()}
 
-    def _deliver(self, mail: dict[int, list[Inbound]], blobs: dict[str, bytes]) -> None:
-        for journal, messages in mail.items():
+    def _deliver(self, inboxes: dict[int, list[InboxMessage]], blobs: dict[str, bytes]) -> None:
+        for journal, messages in inboxes.items():
             self._worker.deliver(journal, messages, blobs)
 
-    async def _read_blobs(self, journals: Iterable[list[Row]], mail: Iterable[list[Inbound]]) -> dict[str, bytes]:
-        ids = blob_ids(journals, mail)
+    async def _read_blobs(self, journals: Iterable[list[Row]], inbox: Iterable[list[InboxMessage]]) -> dict[str, bytes]:
+        ids = blob_ids(journals, inbox)
         return await self._store.get_blobs(sorted(ids)) if ids else {}
 
 
-def _with_kind(message: Inbound) -> Inbound:
+def _with_kind(message: InboxMessage) -> InboxMessage:
     return replace(message, kind=kind_in(message.key) or message.kind) if message.fault else message
 
 
-def _is_lost_end(message: Inbound) -> bool:
+def _is_lost_end(message: InboxMessage) -> bool:
     return bool(message.fault) and message.kind is MessageKind.ENDED
 
 
-def _with_end(message: Inbound, runs: Mapping[str, Run]) -> Inbound:
+def _with_end(message: InboxMessage, runs: Mapping[str, Run]) -> InboxMessage:
     run = runs.get(ended_in(message.key)) if _is_lost_end(message) else None
     if run is None or not run.status.is_terminal:
         return message

@@ -1,9 +1,9 @@
 """Replays that take longer than one slice: the event loop turns between their slices.
 
 Most replays are over within the first slice, in the callback that takes the claim in. A longer one goes on here. Its
-journal is read page by page, and its blobs as they are needed. Between two slices other runs move, mail is read and the
-lease is renewed. If others commit meanwhile, the next slice waits until they have had seventeen times as long, and the
-next page waits as long as a slice.
+journal is read page by page, and its blobs as they are needed. Between two slices other runs move, inboxes are read and
+the lease is renewed. If others commit meanwhile, the next slice waits until they have had seventeen times as long, and
+the next page waits as long as a slice.
 
 The tree is in motion for everyone else while it is replayed, in the phase REPLAYING. If it is discarded or released
 meanwhile, its next slice is its last one and does nothing.
@@ -83,7 +83,7 @@ class Replays:
             live,
             claim,
             found.journals.get(journal, []),
-            found.mail.get(journal, []),
+            found.inbox.get(journal, []),
             blobs_max=self._pace.blobs_max,
             reason_to_park=partial(self._resume_policy.reason_to_park, stalls=found.stalls, last_word=last_word),
             worker=self._worker,
@@ -114,7 +114,7 @@ class Replays:
         """A replay is complete; the requests of people to resume the run or to skip a step were granted or refused."""
         live, claim = replay.live, replay.claim
         self._counters.steps_skipped += replay.skipped
-        consume_requests(live, replay.mail)
+        consume_requests(live, replay.inbox)
         if live.is_declined:
             self._notes.decline(live)
         self._notes.report_differences(live, claim.run)

@@ -20,7 +20,7 @@ class ClaimRequests:
         self.lookups: list[tuple[LiveTree, list[AwaitEnd]]] = []
         """Trees, and the ends of other trees that they wait for."""
         self.watched: set[str] = set()
-        """Runs that trees of this session watch: if one of them ends here, there is mail for such a tree."""
+        """Runs that trees of this session watch: if one of them ends here, there is a message for such a tree."""
         self.refusals: list[tuple[LiveTree, list[Refusal]]] = []
         """Trees, and the asks that they have refused."""
         self.may_lack_trees = False

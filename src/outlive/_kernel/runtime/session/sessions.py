@@ -140,7 +140,7 @@ class WorkerSessions:
             if not isinstance(error, CommitUnknownError):
                 self._sessions.discard(worker.id)
             raise
-        worker.mail.pauses = self._newest(pauses)
+        worker.inboxes.pauses = self._newest(pauses)
         self._worker = worker
         self._keeper = LeaseKeeper(
             self._leases.open_beat(worker.id),
@@ -211,7 +211,7 @@ class WorkerSessions:
         can_take = event.queue in self._requests.open_queues if event.queue else self._takes_unqueued
         if event.start_at or not can_take or (event.queue and self._options.queues is not None):
             return False  # Only a claim says when it is its turn.
-        if worker.mail.pauses and worker.mail.is_paused(event.workflow):
+        if worker.inboxes.pauses and worker.inboxes.is_paused(event.workflow):
             return False
         worker.begin(run_id, event, blobs, answer, audit)
         return True
@@ -233,13 +233,13 @@ class WorkerSessions:
     @property
     def pauses(self) -> Pauses:
         """The workflows that are paused, as far as this worker knows."""
-        return {} if self._worker is None else self._worker.mail.pauses
+        return {} if self._worker is None else self._worker.inboxes.pauses
 
     def set_pauses(self, pauses: Pauses) -> None:
         """A client has paused workflows, or let them go on."""
         self._pauses = pauses
         if self._worker is not None:
-            self._worker.mail.set_pauses(pauses)
+            self._worker.inboxes.set_pauses(pauses)
 
     def ring(self, cell: str = "") -> None:
         """Something may be due; or another process has changed this cell."""

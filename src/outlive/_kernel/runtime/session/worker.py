@@ -35,7 +35,7 @@ from outlive._kernel.runtime.gate.gate import Gate
 from outlive._kernel.runtime.lease_deadline import LeaseDeadline
 from outlive._kernel.runtime.reporter import Reporter
 from outlive._kernel.runtime.session.ends import RunEnds
-from outlive._kernel.runtime.session.mail import TreeMail
+from outlive._kernel.runtime.session.inboxes import TreeInboxes
 from outlive._kernel.runtime.session.replays import Replays
 from outlive._kernel.runtime.session.requests import ClaimRequests
 from outlive._kernel.runtime.steps.executor import Executor
@@ -55,7 +55,16 @@ from outlive._kernel.runtime.tree.run_log import RunLog, log_discarded, log_take
 from outlive._kernel.runtime.tree.step_reports import StepOutcome, StepReports, publish_pending
 from outlive._kernel.runtime.tree.stream_writer import StreamWriter
 from outlive._kernel.runtime.tree.trees import LiveTrees, is_stray
-from outlive._kernel.store.contract import Action, Claim, Inbound, MessageKind, Outcome, Store, Transaction, WorkerInfo
+from outlive._kernel.store.contract import (
+    Action,
+    Claim,
+    InboxMessage,
+    MessageKind,
+    Outcome,
+    Store,
+    Transaction,
+    WorkerInfo,
+)
 from outlive.errors import OutliveError, PayloadTooLargeError
 from outlive.errors.program import WorkflowNotFoundError
 from outlive.telemetry import log, run_fields
@@ -123,7 +132,9 @@ class Worker:
             streams=self._streams,
             reporter=self.reporter,
         )
-        self.mail = TreeMail(self, trees=self.trees, executor=self._executor, requests=requests, counters=counters)
+        self.inboxes = TreeInboxes(
+            self, trees=self.trees, executor=self._executor, requests=requests, counters=counters
+        )
         self._cut_off: set[LiveTree] = set()
         """The trees of which a step was cancelled, without progress, because the worker stops."""
         self._behind: dict[LiveTree, list[Effect]] = {}
@@ -183,7 +194,7 @@ class Worker:
         if live.phase is not TreePhase.GONE:
             self._counters.runs_started += 1
             self.trees.add(journal, live)
-            if self.mail.pauses and self.mail.is_paused(live.fold.root.workflow):
+            if self.inboxes.pauses and self.inboxes.is_paused(live.fold.root.workflow):
                 live.hold = Hold()  # It was paused while its creation was under way.
         answer(outcome, journal)
         self._on_committed(live, draft, outcome, journal)
@@ -201,7 +212,7 @@ class Worker:
         self._counters.orphans_claimed += claim.interrupted
         if claim.interrupted:
             log_taken_over(run, found.last_words.get(journal, ""))
-        mail = found.mail.get(journal, [])
+        inbox = found.inbox.get(journal, [])
         if live is not None:
             live.reclaimed(claim)
         else:
@@ -209,13 +220,13 @@ class Worker:
             live.claimed(claim)
             self._listen(live, run)
         self.trees.add(journal, live)
-        if self.mail.is_paused(run.workflow):
+        if self.inboxes.is_paused(run.workflow):
             live.hold = Hold()  # It was claimed before the pause was known here.
         if found.blobs:
-            ids = blob_ids([found.journals.get(journal, [])], [mail])
+            ids = blob_ids([found.journals.get(journal, [])], [inbox])
             live.payloads.add({id: found.blobs[id] for id in ids if id in found.blobs})
         if live.phase is TreePhase.MOVING:
-            self._take_up(live, mail)
+            self._take_up(live, inbox)
         else:
             self._counters.runs_replayed += 1
             self.replays.begin(live, claim, found, is_over)
@@ -223,18 +234,18 @@ class Worker:
     def _on_replayed(self, replay: Replay) -> None:
         """The replay of a tree is over: it goes on, or is parked."""
         live = replay.live
-        mail = [message for message in replay.mail if message.kind is not MessageKind.SKIP]
-        if not mail:
-            # Only without mail: a message may cancel the run, and then these steps must not begin.
+        inbox = [message for message in replay.inbox if message.kind is not MessageKind.SKIP]
+        if not inbox:
+            # Only without inbox: a message may cancel the run, and then these steps must not begin.
             self.start_durable(live)
         if live.execution.end_waits:
             self._look_up_old_waits(live)
-        self.mail.saved(live)  # There may be more, which came while it was replayed.
-        self._take_up(live, mail)
+        self.inboxes.saved(live)  # There may be more, which came while it was replayed.
+        self._take_up(live, inbox)
 
-    def _take_up(self, live: LiveTree, mail: list[Inbound]) -> None:
+    def _take_up(self, live: LiveTree, inbox: list[InboxMessage]) -> None:
         with self.guarding(live):
-            self.mail.take(live, mail)
+            self.inboxes.take(live, inbox)
             live.fire_due()
             self._start_due_retries(live)
         self.settle(live)
@@ -282,14 +293,14 @@ class Worker:
         source = Source(live.id, live.journal, epoch=live.fold.root.epoch)
         self._streams.say(source, said, done, blobs=draft.change.blobs)
 
-    def deliver(self, journal: int, mail: list[Inbound], blobs: dict[str, bytes]) -> None:
+    def deliver(self, journal: int, inbox: list[InboxMessage], blobs: dict[str, bytes]) -> None:
         """Give messages to a tree in motion; if it has left memory, the store makes it due."""
         live = self.trees.find(journal)
-        if live is None or live.phase is TreePhase.GONE or not self.trees.takes_mail(journal):
+        if live is None or live.phase is TreePhase.GONE or not self.trees.takes_messages(journal):
             return
         live.payloads.add(blobs)
         with self.guarding(live):
-            self.mail.take(live, mail)
+            self.inboxes.take(live, inbox)
         self.settle(live)
 
     def discard_strays(self, held: list[LiveTree], runs: dict[str, Run]) -> None:
@@ -565,7 +576,7 @@ class Worker:
             self._executor.cancel_rest(live)
         self._executor.cancel_all(live)
         self._alarms.forget(live)
-        self.mail.saved(live)  # A message that came while it was leaving has made it due.
+        self.inboxes.saved(live)  # A message that came while it was leaving has made it due.
         self.trees.remove(live)
         if status is RunStatus.WAITING:
             live.enter(TreePhase.SUSPENDED)

@@ -10,11 +10,13 @@ from outlive._kernel.journal.failure import failure_of
 from outlive._kernel.model import child_id
 from outlive._kernel.replay.execution import Execution
 from outlive._kernel.replay.serving import judge
-from outlive._kernel.store.contract import Answer, Inbound, Refusal
+from outlive._kernel.store.contract import Answer, InboxMessage, Refusal
 from outlive.errors import UnreadableError
 
 
-def judged(event: AnyEvent, message: Inbound, execution: Execution, *, journal: int) -> tuple[AnyEvent, Refusal | None]:
+def judged(
+    event: AnyEvent, message: InboxMessage, execution: Execution, *, journal: int
+) -> tuple[AnyEvent, Refusal | None]:
     """The event of an ask, and why there is to be none: the run refuses it, or it cannot be read."""
     failure = None
     if message.fault and message.key:

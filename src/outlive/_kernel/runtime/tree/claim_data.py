@@ -12,7 +12,7 @@ from outlive._kernel.journal.event import RunClaimed, RunCreated, SnapshotTaken
 from outlive._kernel.journal.history import blobs_of
 from outlive._kernel.model import Payload, Run
 from outlive._kernel.model.stalls import Stall
-from outlive._kernel.store.contract import Inbound
+from outlive._kernel.store.contract import InboxMessage
 from outlive.errors import OutliveError
 
 
@@ -20,7 +20,7 @@ class ClaimData(msgspec.Struct):
     """Journals and messages of claimed trees, and the blobs that both refer to."""
 
     journals: dict[int, list[Row]]
-    mail: dict[int, list[Inbound]]
+    inbox: dict[int, list[InboxMessage]]
     blobs: dict[str, bytes]
     stalls: list[Stall] = []
     """Stalls of these trees and of others. They are read only if one of these trees has lost its worker."""
@@ -38,17 +38,17 @@ def lost_owner(rows: Sequence[Row], run: Run) -> str:
     return ""
 
 
-def blob_ids(journals: Iterable[list[Row]], mail: Iterable[list[Inbound]]) -> set[str]:
+def blob_ids(journals: Iterable[list[Row]], inbox: Iterable[list[InboxMessage]]) -> set[str]:
     """The ids of all blobs that journals and messages refer to, found without decoding them."""
     ids: set[str] = set()
     for rows in journals:
         ids |= blobs_of(rows)
-    for messages in mail:
+    for messages in inbox:
         ids |= {payload.blob for payload in payloads_of(messages) if payload.blob}
     return ids
 
 
-def payloads_of(messages: Iterable[Inbound]) -> Iterator[Payload]:
+def payloads_of(messages: Iterable[InboxMessage]) -> Iterator[Payload]:
     """The values that messages bring."""
     for message in messages:
         for payload in (message.payload, message.ended.result if message.ended else None):

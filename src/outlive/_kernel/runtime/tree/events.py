@@ -41,7 +41,7 @@ from outlive._kernel.model.payload import NO_PAYLOAD
 from outlive._kernel.model.under_way import Interrupted
 from outlive._kernel.replay.command import AwaitEnd, EndRun, Record, RunStep, StartChild
 from outlive._kernel.store.change import ended_of
-from outlive._kernel.store.contract import Ended, Inbound, Message, MessageKind, Watch
+from outlive._kernel.store.contract import Ended, InboxMessage, Message, MessageKind, Watch
 from outlive.errors import OutliveError, RunExistsError, RunNotFoundError
 from outlive.errors.run import ChildRunError, RunContinuedError
 
@@ -49,7 +49,7 @@ _PLAIN = (MessageKind.CANCEL, MessageKind.RESUME, MessageKind.SKIP, MessageKind.
 """Messages that need nothing from a damaged row but their kind."""
 
 
-def event_of_message(message: Inbound, *, at: int) -> AnyEvent:
+def event_of_message(message: InboxMessage, *, at: int) -> AnyEvent:
     """The event of a message of the inbox."""
     if message.fault and message.kind not in _PLAIN:
         return _event_of_damage(message, at=at)
@@ -79,7 +79,7 @@ def event_of_message(message: Inbound, *, at: int) -> AnyEvent:
             assert_never(message.kind)
 
 
-def _event_of_damage(message: Inbound, *, at: int) -> AnyEvent:
+def _event_of_damage(message: InboxMessage, *, at: int) -> AnyEvent:
     """The event that sets a message with a damaged row aside, so that it does not block those behind it."""
     if message.kind is MessageKind.DECISION:
         # A decision that cannot be read, so that the run asks again: the store accepts one decision for each request.

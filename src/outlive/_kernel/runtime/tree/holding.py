@@ -2,8 +2,8 @@
 
 A tree that is held begins no step and fires no timer. The steps that run end, and their results are recorded; then the
 tree leaves memory: parked, if the run itself was paused, or released, if its workflow was and the claimer leaves it
-alone. Mail for it stays in the inbox meanwhile. A request to go on that comes before it has left turns the parking into
-a release: another claim goes on with it, from its journal.
+alone. Messages for it stay in the inbox meanwhile. A request to go on that comes before it has left turns the parking
+into a release: another claim goes on with it, from its journal.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from outlive._kernel.store.contract import Inbound, MessageKind
+from outlive._kernel.store.contract import InboxMessage, MessageKind
 
 
 class Hold(msgspec.Struct, frozen=True):
@@ -24,15 +24,15 @@ class Hold(msgspec.Struct, frozen=True):
     """The messages that its parking makes facts."""
 
 
-def cancels_root(mail: Iterable[Inbound]) -> bool:
-    """Whether a tree with this mail is to end, as a whole."""
-    return any(message.kind is MessageKind.CANCEL and message.run == 0 for message in mail)
+def cancels_root(inbox: Iterable[InboxMessage]) -> bool:
+    """Whether a tree with this inbox is to end, as a whole."""
+    return any(message.kind is MessageKind.CANCEL and message.run == 0 for message in inbox)
 
 
-def pause_in(mail: Iterable[Inbound]) -> Hold | None:
-    """How a tree with this mail is to be held; None if the mail wants it to go on, or does not say."""
-    pauses: list[Inbound] = []
-    for message in mail:
+def pause_in(inbox: Iterable[InboxMessage]) -> Hold | None:
+    """How a tree with this inbox is to be held; None if a message wants it to go on, or does not say."""
+    pauses: list[InboxMessage] = []
+    for message in inbox:
         if message.kind is MessageKind.PAUSE:
             pauses.append(message)
         elif message.kind is MessageKind.RESUME or cancels_root([message]):

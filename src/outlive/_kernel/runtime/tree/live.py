@@ -77,7 +77,7 @@ from outlive._kernel.runtime.tree.run_log import NOTABLE
 from outlive._kernel.runtime.tree.stream_lines import emitted
 from outlive._kernel.runtime.tree.translating import TRANSLATED, Translated, event_of_command
 from outlive._kernel.runtime.tree.undo import undo_cut_off, undo_failed
-from outlive._kernel.store.contract import Change, Claim, Inbound, MessageKind, Refusal
+from outlive._kernel.store.contract import Change, Claim, InboxMessage, MessageKind, Refusal
 from outlive._kernel.store.streams import StreamLines
 from outlive.errors import OutliveError
 from outlive.errors.store import HistoryTooLongError
@@ -429,7 +429,7 @@ class LiveTree:
         if self.phase is TreePhase.MOVING:
             self.follow_all(deferred)
 
-    def take_message(self, message: Inbound) -> None:
+    def take_message(self, message: InboxMessage) -> None:
         """Turn a message of the inbox into an event; its row is deleted in the same transaction. An ask that the run
         refuses becomes none."""
         self.catch_up()

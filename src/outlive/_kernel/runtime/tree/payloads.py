@@ -1,14 +1,14 @@
 """The values of one tree: how they are packed for its journal and read back, and the blobs that this needs.
 
 A blob stays in memory from when it is read or made until its run has looked at it. What a payload codec binds to a tree
-can be read only as that tree's, or as mail to it.
+can be read only as that tree's, or as a message to it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from outlive._kernel.journal.packing import Packer, mail_mark, tree_mark
+from outlive._kernel.journal.packing import Packer, inbox_mark, tree_mark
 from outlive._kernel.journal.value import Stored
 from outlive._kernel.model import Payload
 
@@ -22,7 +22,7 @@ class TreePayloads:
         self.packer = packer
         self.owner = tree_mark(nonce)
         """The mark of the values that this tree makes."""
-        self._owners = (self.owner, mail_mark(root_id))
+        self._owners = (self.owner, inbox_mark(root_id))
         self.blobs: dict[str, bytes] = {}
 
     def unpack(self, payload: Payload) -> Stored:

@@ -13,7 +13,7 @@
               +--------------------------------------+
 
 A tree that is claimed without being in memory is replayed first, in slices, and may be discarded meanwhile. Nothing
-happens to it then: mail, pauses and the end of the session wait for its last slice, or release it unread.
+happens to it then: inbox, pauses and the end of the session wait for its last slice, or release it unread.
 
 A tree that leaves may still have changes without an outcome; nothing new happens to it. The worker ignores what still
 arrives for one that is gone.

@@ -24,7 +24,7 @@ from outlive._kernel.runtime.tree.interrupted import interrupted_before
 from outlive._kernel.runtime.tree.live import LiveTree
 from outlive._kernel.runtime.tree.phase import TreePhase
 from outlive._kernel.runtime.tree.skipping import Skip, SkipRefused, skips_of
-from outlive._kernel.store.contract import Claim, Inbound, MessageKind
+from outlive._kernel.store.contract import Claim, InboxMessage, MessageKind
 from outlive.errors import OutliveError
 from outlive.errors.base import message_of
 from outlive.telemetry import log, run_fields
@@ -39,8 +39,8 @@ class Replay:
     """The replay of one claimed tree. It stops after each event, so that it can be done in slices.
 
     A tree that cannot be replayed is parked with the reason why that cannot or may not be done. Steps that requests in
-    its mail are about are skipped. A run that is cancelled as well goes on to its end, whether the requests fit and can
-    be read or not.
+    its inbox are about are skipped. A run that is cancelled as well goes on to its end, whether or not the requests fit
+    and can be read.
     """
 
     def __init__(
@@ -48,13 +48,13 @@ class Replay:
         live: LiveTree,
         claim: Claim,
         rows: list[Row],
-        mail: list[Inbound],
+        inbox: list[InboxMessage],
         *,
         blobs_max: int,
-        reason_to_park: Callable[[Claim, list[Row], list[Inbound]], str],
+        reason_to_park: Callable[[Claim, list[Row], list[InboxMessage]], str],
         worker: str,
     ) -> None:
-        self.live, self.claim, self.rows, self.mail = live, claim, rows, mail
+        self.live, self.claim, self.rows, self.inbox = live, claim, rows, inbox
         self.since_at = live.clock.now()
         self.lacking: set[str] = set()
         """The blobs that the next events need and that are not in memory: read them before the next slice."""
@@ -79,14 +79,14 @@ class Replay:
         return all(not (self.lacking or is_over()) for _ in self._steps)
 
     def _rebuild(self) -> Iterator[None]:
-        live, run, mail = self.live, self.claim.run, self.mail
-        skip_requests = [message for message in mail if message.kind is MessageKind.SKIP]
+        live, run, inbox = self.live, self.claim.run, self.inbox
+        skip_requests = [message for message in inbox if message.kind is MessageKind.SKIP]
         skips: list[Skip] = []
         lacks = ""
         emitted: list[Emit] = []
         try:
             # Asked before anything of the journal is parsed. See `resume_policy`.
-            reason = self._reason_to_park(self.claim, self.rows, mail)
+            reason = self._reason_to_park(self.claim, self.rows, inbox)
             if not reason:
                 digest = NO_ROWS
                 for row, event in zip(self.rows, open_rows(self.rows, nonce=run.nonce, run_id=run.id), strict=True):
@@ -105,7 +105,7 @@ class Replay:
                 try:
                     skips = skips_of(skip_requests, asked, root_id=live.id, unpack=live.payloads.unpack)
                 except (OutliveError, SkipRefused):
-                    if not cancels_root(mail):
+                    if not cancels_root(inbox):
                         raise
                 _skip(live, skips, skip_requests)
                 live.follow_all(_left_of(live, asked, skips) if skips else asked)
@@ -156,7 +156,7 @@ class Replay:
         live, next_rows = self.live, islice(self.rows, self._fed, self._fed + ROWS_LOOKED_AT_MAX)
         if blobs_of(self.rows[self._fed : self._fed + 1]) <= live.payloads.blobs.keys():
             return False
-        live.payloads.keep_only(chain(live.execution.unread(), payloads_of(self.mail)))
+        live.payloads.keep_only(chain(live.execution.unread(), payloads_of(self.inbox)))
         for row in next_rows:
             more = self.lacking | blobs_of([row]) - live.payloads.blobs.keys()
             if self.lacking and len(more) > self._blobs_max:
@@ -176,13 +176,13 @@ class Replay:
             live.observers.resumed(by=who)
 
 
-def consume_requests(live: LiveTree, mail: list[Inbound]) -> None:
+def consume_requests(live: LiveTree, inbox: list[InboxMessage]) -> None:
     """A person's request to resume is good for one claim, whether the run can go on now or is parked again."""
     if live.phase is TreePhase.LEAVING and not live.is_declined:
-        live.open_draft().change.consumed += [message.id for message in mail if message.kind in FOR_PARKED]
+        live.open_draft().change.consumed += [message.id for message in inbox if message.kind in FOR_PARKED]
 
 
-def _skip(live: LiveTree, skips: list[Skip], requests: list[Inbound]) -> None:
+def _skip(live: LiveTree, skips: list[Skip], requests: list[InboxMessage]) -> None:
     """Give steps in flight the outcomes that a person asked for, before anything else happens: the requests are about
     the steps that are in flight now, not about later steps."""
     for skip in skips:

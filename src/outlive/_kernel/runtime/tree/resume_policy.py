@@ -18,7 +18,7 @@ from outlive._kernel.model.instant import MICROSECONDS
 from outlive._kernel.model.stalls import Stall, stalls_of
 from outlive._kernel.runtime.environment import Environment
 from outlive._kernel.runtime.tree.holding import cancels_root, pause_in
-from outlive._kernel.store.contract import Claim, Inbound, MessageKind
+from outlive._kernel.store.contract import Claim, InboxMessage, MessageKind
 
 _QUARANTINED = (
     "quarantined: {attempts} workers were interrupted while they ran it and it made no progress; look at what it does "
@@ -46,7 +46,7 @@ class ResumePolicy:
         self,
         claim: Claim,
         rows: list[Row],
-        mail: list[Inbound],
+        inbox: list[InboxMessage],
         stalls: Sequence[Stall] = (),
         *,
         last_word: str = "",
@@ -54,11 +54,11 @@ class ResumePolicy:
         """Why a run is to be parked; empty if it may go on. `last_word` is what its lost worker said that was under
         way."""
         run = claim.run
-        if (hold := pause_in(mail)) is not None:
+        if (hold := pause_in(inbox)) is not None:
             return hold.reason
-        is_resumed = any(message.kind is MessageKind.RESUME for message in mail)
+        is_resumed = any(message.kind is MessageKind.RESUME for message in inbox)
         # A cancelled run goes on to its end: it must not wait for a person who resumes it.
-        is_cancelled = cancels_root(mail)
+        is_cancelled = cancels_root(inbox)
         if run.attempts > self._attempts_max and not (is_resumed and not claim.interrupted):
             self._counters.runs_quarantined += 1
             return _QUARANTINED.format(attempts=run.attempts) + (last_word and f"; {last_word}")

@@ -15,7 +15,7 @@ from outlive._kernel.journal.failure import failure_of
 from outlive._kernel.journal.value import Stored, decode_untyped
 from outlive._kernel.model import Payload, child_id
 from outlive._kernel.replay.command import Command, RunStep
-from outlive._kernel.store.contract import Inbound
+from outlive._kernel.store.contract import InboxMessage
 from outlive.errors import StepSkippedError, UnreadableError, UnserialisableError
 
 CALLS_SHOWN_MAX = 10
@@ -43,7 +43,7 @@ class Skip(NamedTuple):
 
 
 def skips_of(
-    requests: Sequence[Inbound], asked: Sequence[Command], *, root_id: str, unpack: Callable[[Payload], Stored]
+    requests: Sequence[InboxMessage], asked: Sequence[Command], *, root_id: str, unpack: Callable[[Payload], Stored]
 ) -> list[Skip]:
     """Which steps of a tree are skipped, and with what result.
 
@@ -62,7 +62,7 @@ def skips_of(
     return skips
 
 
-def _chosen(request: Inbound, steps: list[RunStep], taken: set[tuple[int, str]], root_id: str) -> RunStep | None:
+def _chosen(request: InboxMessage, steps: list[RunStep], taken: set[tuple[int, str]], root_id: str) -> RunStep | None:
     """The step that a request is about; None if another request has skipped it already."""
     # A request to the root that names no step is about the one step in flight in its tree.
     found = [step for step in steps if step.run == request.run and step.call == request.name]
@@ -83,7 +83,7 @@ def _chosen(request: Inbound, steps: list[RunStep], taken: set[tuple[int, str]],
     raise SkipRefused(f"nothing was skipped: {what} (in flight: {shown}); resume the run, or cancel it")
 
 
-def _result_of(request: Inbound, command: RunStep, unpack: Callable[[Payload], Stored]) -> bytes | None:
+def _result_of(request: InboxMessage, command: RunStep, unpack: Callable[[Payload], Stored]) -> bytes | None:
     codec, what = command.step.signature.result, f"the result given for step {command.call}"
     if request.payload is not None and command.step.options.unsettable:
         raise SkipRefused(

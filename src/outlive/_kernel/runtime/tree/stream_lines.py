@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from outlive._kernel.journal.packing import Packer, mail_mark
+from outlive._kernel.journal.packing import Packer, inbox_mark
 from outlive._kernel.journal.stream import Source as LineSource
 from outlive._kernel.journal.stream import array_of, seal_items, seal_source
 from outlive._kernel.model import Limits, Run
@@ -42,8 +42,8 @@ def line_of(items: list[bytes], source: Source, packer: Packer, blobs: list[Blob
     Raises:
         UnserialisableError: a payload codec failed. PayloadTooLargeError: the items are too large.
     """
-    # By name, as mail: the stream goes on with the next generation of the run, which is another tree.
-    payload, blob = packer.pack(array_of(items), "items of a stream", of=mail_mark(source.root_id))
+    # By name, as inbox: the stream goes on with the next generation of the run, which is another tree.
+    payload, blob = packer.pack(array_of(items), "items of a stream", of=inbox_mark(source.root_id))
     if blob is not None:
         blobs.append(blob)
     body, head = seal_items(payload), seal_source(LineSource(source.call, source.attempt, source.epoch))

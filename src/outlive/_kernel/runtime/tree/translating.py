@@ -27,7 +27,7 @@ from outlive._kernel.journal.event import (
 )
 from outlive._kernel.journal.failure import storable
 from outlive._kernel.journal.fold import Fold
-from outlive._kernel.journal.packing import mail_mark, tree_mark
+from outlive._kernel.journal.packing import inbox_mark, tree_mark
 from outlive._kernel.model import Payload
 from outlive._kernel.model.approval import ApprovalRequest
 from outlive._kernel.model.promise import PROMISE
@@ -140,7 +140,7 @@ def _record_of(live: Writing, command: Record) -> AnyEvent:
     at, payload = live.clock.now(), None
     if command.data is not None:
         # An answer is the sender's, who knows the run by its id and not in which generation it was given.
-        of = mail_mark(live.id) if isinstance(command.fact, AskAnswered) else ""
+        of = inbox_mark(live.id) if isinstance(command.fact, AskAnswered) else ""
         payload = live.pack(command.data, f"{type(command.fact).__name__} {command.call}", of=of)
     if isinstance(command.fact, DetachedCancelled):
         message = Message(

@@ -111,7 +111,7 @@ class LiveTrees:
         if not self._ids[live.id]:
             del self._ids[live.id]
 
-    def takes_mail(self, journal: int) -> bool:
+    def takes_messages(self, journal: int) -> bool:
         """Whether a tree is in motion and its inbox shows only what it has not taken yet."""
         live = self._active.get(journal)
         if journal in self._unsaved or (live is not None and live.phase is not TreePhase.MOVING):
@@ -119,11 +119,11 @@ class LiveTrees:
             return False
         return live is not None
 
-    def mail_taken(self, live: LiveTree) -> None:
+    def inbox_taken(self, live: LiveTree) -> None:
         """A tree has taken messages; until that is durable the claimer does not read its inbox."""
         self._unsaved[live.journal] = False
 
-    def mail_saved(self, live: LiveTree) -> bool:
+    def inbox_saved(self, live: LiveTree) -> bool:
         """Note that the messages which a tree took are durable; returns whether more came meanwhile."""
         return self._unsaved.pop(live.journal, False)
 

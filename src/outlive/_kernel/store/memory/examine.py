@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from outlive._kernel.model import Run, RunStatus
 from outlive._kernel.store.contract import Watch
-from outlive._kernel.store.examine import HANDLE_MIN, ItemRows, MailRow, Repair, RunRow, StreamRows, TreeRows
+from outlive._kernel.store.examine import HANDLE_MIN, InboxRow, ItemRows, Repair, RunRow, StreamRows, TreeRows
 from outlive._kernel.store.memory.state import MemoryState, Stream, Tree
 
 
@@ -20,10 +20,10 @@ class MemoryExaminer:
         state: MemoryState,
         *,
         put_run: Callable[[Tree, Run], None],
-        wake_for_mail: Callable[[Tree], None],
+        wake_for_inbox: Callable[[Tree], None],
         now: Callable[[], int],
     ) -> None:
-        self._state, self._put_run, self._wake_for_mail, self._now = state, put_run, wake_for_mail, now
+        self._state, self._put_run, self._wake_for_inbox, self._now = state, put_run, wake_for_inbox, now
 
     async def check_database(self) -> list[str]:
         """See `Examiner`."""
@@ -52,8 +52,8 @@ class MemoryExaminer:
             tail=tail,
             count=len(tree.rows),
             lasts=((tail, 1),) if tree.is_over else (),
-            mail=tuple(
-                MailRow(id=it.id, run=it.run, kind=it.kind.value, key=it.key, is_remembered=it.key in tree.keys)
+            inbox=tuple(
+                InboxRow(id=it.id, run=it.run, kind=it.kind.value, key=it.key, is_remembered=it.key in tree.keys)
                 for it in tree.inbox.values()
             ),
             items=tuple(
@@ -99,7 +99,7 @@ class MemoryExaminer:
             self._put_run(tree, run)
         if not tree.is_over:
             self._state.active[tree.journal] = tree
-        self._wake_for_mail(tree)
+        self._wake_for_inbox(tree)
         is_stopped = tree.is_over or tree.root.status is RunStatus.PARKED
         if repair.wake and not is_stopped and (tree.root.wake_at is None or tree.root.wake_at > self._now()):
             self._put_run(tree, replace(tree.root, wake_at=self._now()))

@@ -9,7 +9,7 @@ from outlive._kernel.journal.codec import Row
 from outlive._kernel.model import Run, RunFilter
 from outlive._kernel.model.run import passes
 from outlive._kernel.store.audit import AuditRow
-from outlive._kernel.store.contract import Answer, Inbound, ItemResult, Watch, WorkerInfo
+from outlive._kernel.store.contract import Answer, InboxMessage, ItemResult, Watch, WorkerInfo
 from outlive._kernel.store.memory.transaction import Tables
 from outlive._kernel.store.schedules import ScheduleRow
 from outlive._kernel.store.streams import Growth, StreamChunk, StreamState
@@ -74,7 +74,7 @@ class Tree:
         self.journal = journal
         self.rows: list[Row] = []
         self.runs: dict[int, Run] = {}
-        self.inbox: dict[int, Inbound] = {}
+        self.inbox: dict[int, InboxMessage] = {}
         self.keys: set[str] = set()
         self.answers: dict[str, Answer] = {}
         self.items: dict[tuple[int, int], ItemResult] = {}

@@ -32,7 +32,7 @@ from outlive._kernel.store.contract import (
     Declared,
     Delivery,
     Forgotten,
-    Inbound,
+    InboxMessage,
     ItemResult,
     Message,
     MessageKind,
@@ -195,8 +195,8 @@ class MemoryStore(MemoryDeletion, MemoryAudit, MemoryCheckpoints):
         if change.forgets is not None:
             self._forget(tree, change.forgets)
         if tree.inbox:
-            # The writer may not have seen the mail that came while it released the tree.
-            self._wake_for_mail(tree)
+            # The writer may not have seen the messages that came while it released the tree.
+            self._wake_for_inbox(tree)
 
     def _inherit(self, successor: Tree, ancestor: int) -> None:
         """Move keys, and messages to the root, from an ended tree."""
@@ -218,7 +218,7 @@ class MemoryStore(MemoryDeletion, MemoryAudit, MemoryCheckpoints):
     def _forget(self, tree: Tree, forgotten: Forgotten) -> None:
         tree.rows = [row for row in tree.rows if row[0] >= forgotten.before]
         tree.items = {key: item for key, item in tree.items.items() if not 0 < key[0] < forgotten.below}
-        tree.inbox = {id: mail for id, mail in tree.inbox.items() if not 0 < mail.run < forgotten.below}
+        tree.inbox = {id: message for id, message in tree.inbox.items() if not 0 < message.run < forgotten.below}
         tree.streams = {key: stream for key, stream in tree.streams.items() if not 0 < key[0] < forgotten.below}
         for number in [number for number in tree.runs if 0 < number < forgotten.below]:
             del self._state.runs[tree.runs.pop(number).id]
@@ -349,15 +349,15 @@ class MemoryStore(MemoryDeletion, MemoryAudit, MemoryCheckpoints):
         fields = asdict(message)
         del fields["run_id"], fields["blobs"], fields["audit"], fields["bounds"]
         self._put_blobs(message.blobs)
-        tree.inbox[self._state.messages] = Inbound(id=self._state.messages, run=number, **fields)
+        tree.inbox[self._state.messages] = InboxMessage(id=self._state.messages, run=number, **fields)
         if message.key:
             tree.keys.add(message.key)
         if message.audit is not None:
             append_audit(self._state, [message.audit], self.now())
-        self._wake_for_mail(tree)
+        self._wake_for_inbox(tree)
 
-    def _wake_for_mail(self, tree: Tree) -> None:
-        """Make a tree due that has mail; a parked one only if a RESUME is among it."""
+    def _wake_for_inbox(self, tree: Tree) -> None:
+        """Make a tree due whose inbox has messages; a parked one only if a RESUME is among them."""
         root, now = tree.root, self.now()
         if root.status.is_terminal or (root.wake_at is not None and root.wake_at <= now):
             return
@@ -433,7 +433,7 @@ class MemoryStore(MemoryDeletion, MemoryAudit, MemoryCheckpoints):
                 self._state.watches.setdefault(run.id, {})[watch.watcher] = watch
         return runs
 
-    async def read_inbox(self, journals: Sequence[int]) -> dict[int, list[Inbound]]:
+    async def read_inbox(self, journals: Sequence[int]) -> dict[int, list[InboxMessage]]:
         """Ids rise, and a dictionary keeps its order."""
         trees = self._state.trees
         return {id: list(trees[id].inbox.values()) for id in journals if id in trees and trees[id].inbox}
@@ -451,7 +451,7 @@ class MemoryStore(MemoryDeletion, MemoryAudit, MemoryCheckpoints):
         there = [(run_id, key, trees[runs[run_id].journal]) for run_id, key in asks if run_id in runs]
         return {(run_id, key): tree.answers.get(key) for run_id, key, tree in there if key in tree.keys}
 
-    async def find_mail(self, worker_id: str) -> list[int]:
+    async def find_inboxes(self, worker_id: str) -> list[int]:
         """The trees of this worker that have messages."""
         return [tree.journal for tree in self._state.active.values() if tree.inbox and tree.root.owner == worker_id]
 
@@ -587,7 +587,7 @@ class MemoryStore(MemoryDeletion, MemoryAudit, MemoryCheckpoints):
     @property
     def examiner(self) -> MemoryExaminer:
         """See `Store`."""
-        return MemoryExaminer(self._state, put_run=self._put_run, wake_for_mail=self._wake_for_mail, now=self.now)
+        return MemoryExaminer(self._state, put_run=self._put_run, wake_for_inbox=self._wake_for_inbox, now=self.now)
 
 
 def _list_touched(change: Change) -> set[int]:

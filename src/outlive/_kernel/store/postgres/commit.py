@@ -40,11 +40,11 @@ DEADLOCK_TRIES_MAX = 5
 HANDLES_AT_ONCE = 256
 REQUESTS_AT_ONCE = 1_000
 Outcomes = list[tuple[Outcome, int]]
-MAIL = "@"
+REQUESTED = "@"
 """How the keys of requested messages begin; see functions/request_message.sql."""
 
 
-class Mail(msgspec.Struct, frozen=True):
+class RequestedMessage(msgspec.Struct, frozen=True):
     """A message that a user asked for in a transaction of their own, with the tree that it may need."""
 
     message: Message
@@ -52,7 +52,7 @@ class Mail(msgspec.Struct, frozen=True):
 
 
 _decode_change = msgspec.json.Decoder(Change).decode
-_decode_mail = msgspec.json.Decoder(Mail).decode
+_decode_request = msgspec.json.Decoder(RequestedMessage).decode
 T = TypeVar("T")
 
 
@@ -308,11 +308,11 @@ async def _start_alone(session: Session, writing: Writing, wanted: list[str]) ->
 
 async def _start(session: Session, writing: Writing, wanted: list[str]) -> None:
     changes: list[Change] = []
-    mails: list[Mail] = []
+    requests: list[RequestedMessage] = []
     for run_id, asked in await session.fetch("take_requests", wanted):
         try:
-            if run_id.startswith(MAIL):
-                mails.append(_decode_mail(asked))
+            if run_id.startswith(REQUESTED):
+                requests.append(_decode_request(asked))
             else:
                 changes.append(_decode_change(asked))
         except msgspec.MsgspecError as error:  # It must not keep the others from being started.
@@ -321,19 +321,19 @@ async def _start(session: Session, writing: Writing, wanted: list[str]) -> None:
     for change, (outcome, _) in zip(changes, outcomes, strict=True):
         if outcome is Outcome.CONFLICT:
             log.warning("run %s was started twice; what a user asked for later is dropped", change.runs[0].id)
-    if mails:
-        await start_requested(session, writing, {mail.message.run_id for mail in mails})
-    for mail in mails:
-        await _send(session, mail, writing)
+    if requests:
+        await start_requested(session, writing, {request.message.run_id for request in requests})
+    for request in requests:
+        await _send(session, request, writing)
 
 
-async def _send(session: Session, mail: Mail, writing: Writing) -> None:
+async def _send(session: Session, request: RequestedMessage, writing: Writing) -> None:
     """Deliver a message that a user asked for, in the transaction that is open."""
-    if mail.start is not None:
-        await _commit_one(session, mail.start, writing)  # A run that is there already gets the message.
-    (delivery,) = await put_messages(session, [mail.message], writing)
+    if request.start is not None:
+        await _commit_one(session, request.start, writing)  # A run that is there already gets the message.
+    (delivery,) = await put_messages(session, [request.message], writing)
     if delivery not in (Delivery.ACCEPTED, Delivery.DUPLICATE):
-        message = mail.message
+        message = request.message
         log.warning("%s %r to run %s is dropped: %s", message.kind.value, message.name, message.run_id, delivery.value)
 
 

@@ -16,8 +16,8 @@ from outlive._kernel.model.run import IN_LINE
 from outlive._kernel.store.contract import Watch
 from outlive._kernel.store.examine import (
     HANDLE_MIN,
+    InboxRow,
     ItemRows,
-    MailRow,
     Repair,
     RunRow,
     StreamRows,
@@ -114,8 +114,8 @@ async def _examine(session: Session, journals: Sequence[int]) -> list[TreeRows]:
             trees[journal].count, trees[journal].tail = count, tail
             trees[journal].lasts = [(seq, 1) for seq in lasts]
         for journal, id, run, kind, key, is_remembered in await session.fetch("examine_inbox", wanted):
-            mail = MailRow(id=id, run=run, kind=kind, key=from_text(key), is_remembered=is_remembered)
-            trees[journal].mail.append(mail)
+            message = InboxRow(id=id, run=run, kind=kind, key=from_text(key), is_remembered=is_remembered)
+            trees[journal].inbox.append(message)
         for journal, run, count, first, last in await session.fetch("examine_items", wanted):
             trees[journal].items.append(ItemRows(run=run, count=count, first=first, last=last))
         for journal, run, name, position, number, items, gaps in await session.fetch("examine_streams", wanted):
@@ -158,7 +158,7 @@ async def _repair(session: Session, repair: Repair, now: int | None) -> bool:
         for _, run in repair.runs:
             if run.slot == IN_LINE:
                 await session.fetch("put_lines", *([column] for column in line_of(run)))
-        await session.fetch("wake_mailed", repair.journal, now)
+        await session.fetch("wake_inbox", repair.journal, now)
         if repair.wake:
             await session.fetch("wake_run", repair.journal, now)
     return True

@@ -7,9 +7,9 @@ from typing import Any
 
 from outlive._kernel.journal.codec import Row
 from outlive._kernel.model import Run
-from outlive._kernel.store.contract import NO_LIMIT, Answer, Inbound, ItemResult
+from outlive._kernel.store.contract import NO_LIMIT, Answer, InboxMessage, ItemResult
 from outlive._kernel.store.postgres.connection import Session
-from outlive._kernel.store.postgres.rows import to_inbound, to_run, to_text
+from outlive._kernel.store.postgres.rows import to_inbox_message, to_run, to_text
 from outlive._kernel.store.tables.rows import to_answer, to_item
 from outlive._kernel.store.tables.searching import SIZE_MAX, Search, Source, covering_source, sources_of
 
@@ -77,11 +77,11 @@ def _values(search: Search) -> dict[str, Any]:
     }
 
 
-async def read_inbox(session: Session, journals: Sequence[int]) -> dict[int, list[Inbound]]:
+async def read_inbox(session: Session, journals: Sequence[int]) -> dict[int, list[InboxMessage]]:
     """Waiting messages by journal, oldest first."""
-    inboxes: dict[int, list[Inbound]] = {}
+    inboxes: dict[int, list[InboxMessage]] = {}
     for row in await session.fetch("read_inbox", list(journals)):
-        journal, inbound = to_inbound(tuple(row))
+        journal, inbound = to_inbox_message(tuple(row))
         inboxes.setdefault(journal, []).append(inbound)
     return inboxes
 
@@ -93,9 +93,9 @@ async def find_answers(session: Session, asks: Sequence[tuple[str, str]]) -> dic
     return {ask: None if text is None else to_answer(ask[1], text) for ask, text in found}
 
 
-async def find_mail(session: Session, worker_id: str) -> list[int]:
-    """Trees of this worker with mail."""
-    return [journal for (journal,) in await session.fetch("find_mail", worker_id)]
+async def find_inboxes(session: Session, worker_id: str) -> list[int]:
+    """Trees of this worker whose inbox has messages."""
+    return [journal for (journal,) in await session.fetch("find_inboxes", worker_id)]
 
 
 async def get_blobs(session: Session, ids: Sequence[str]) -> dict[str, bytes]:

@@ -22,7 +22,7 @@ from typing import Any
 from outlive._kernel.model import Run
 from outlive._kernel.store.contract import Change, Delivery, Outcome
 from outlive._kernel.store.postgres import read
-from outlive._kernel.store.postgres.commit import Mail, Writing, start_requested
+from outlive._kernel.store.postgres.commit import RequestedMessage, Writing, start_requested
 from outlive._kernel.store.postgres.connection import Session
 from outlive._kernel.store.postgres.query import statements
 from outlive._kernel.store.postgres.rows import to_text
@@ -58,9 +58,9 @@ async def request_start(connection: Any, change: Change, *, schema: str, channel
     return Outcome.COMMITTED if is_new else Outcome.CONFLICT
 
 
-async def request_message(connection: Any, mail: Mail, *, schema: str, channel: str | None) -> Delivery:
+async def request_message(connection: Any, request: RequestedMessage, *, schema: str, channel: str | None) -> Delivery:
     """Write a request for a message in the transaction that is open on a user's connection."""
-    values = to_text(mail.message.run_id), mail.start is not None, to_json(mail), channel
+    values = to_text(request.message.run_id), request.start is not None, to_json(request), channel
     return Delivery(await _run(connection, statements(schema)["request_message"], values))
 
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from outlive._kernel.model import Run
-from outlive._kernel.store.contract import Inbound, WorkerInfo
+from outlive._kernel.store.contract import InboxMessage, WorkerInfo
 from outlive._kernel.store.tables import rows
 from outlive._kernel.store.tables.rows import to_names
 
@@ -44,9 +44,9 @@ def to_run(row: Sequence[Any]) -> Run:
     return rows.to_run(row, from_text)
 
 
-def to_inbound(row: Sequence[Any]) -> tuple[int, Inbound]:
+def to_inbox_message(row: Sequence[Any]) -> tuple[int, InboxMessage]:
     """A row of read_inbox.sql: the journal, and the message."""
-    return rows.to_inbound(row, from_text)
+    return rows.to_inbox_message(row, from_text)
 
 
 def to_worker(row: Sequence[Any]) -> WorkerInfo:

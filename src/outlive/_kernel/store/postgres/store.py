@@ -35,7 +35,7 @@ from outlive._kernel.store.contract import (
     Claims,
     Declared,
     Delivery,
-    Inbound,
+    InboxMessage,
     ItemResult,
     Message,
     Outcome,
@@ -338,9 +338,10 @@ class PostgresStore:
         """See `Store`."""
         self._check_process()
         await self.put_blobs([*message.blobs, *([] if start is None else start.blobs)])
-        mail = commit.Mail(replace(message, blobs=()), None if start is None else replace(start, blobs=[]))
+        change = None if start is None else replace(start, blobs=[])
+        request = commit.RequestedMessage(replace(message, blobs=()), change)
         return await requests.request_message(
-            connection, mail, schema=self._address.schema, channel=self._writing.channel
+            connection, request, schema=self._address.schema, channel=self._writing.channel
         )
 
     async def put_blobs(self, blobs: Sequence[Blob]) -> None:
@@ -544,7 +545,7 @@ class PostgresStore:
         """See `Store`."""
         return await self._read(read.read_journals, journals)
 
-    async def read_inbox(self, journals: Sequence[int]) -> dict[int, list[Inbound]]:
+    async def read_inbox(self, journals: Sequence[int]) -> dict[int, list[InboxMessage]]:
         """See `Store`."""
         return await self._read(read.read_inbox, journals)
 
@@ -552,9 +553,9 @@ class PostgresStore:
         """See `Store`."""
         return await self._read(read.find_answers, asks)
 
-    async def find_mail(self, worker_id: str) -> list[int]:
+    async def find_inboxes(self, worker_id: str) -> list[int]:
         """See `Store`."""
-        return await self._read(read.find_mail, worker_id)
+        return await self._read(read.find_inboxes, worker_id)
 
     async def get_blobs(self, ids: Sequence[str]) -> dict[str, bytes]:
         """See `Store`."""

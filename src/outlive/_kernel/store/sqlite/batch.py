@@ -27,7 +27,7 @@ from outlive._kernel.store.sqlite.audit import put_audit
 from outlive._kernel.store.sqlite.cells import read_cell
 from outlive._kernel.store.sqlite.connection import Session
 from outlive._kernel.store.sqlite.deleting import put_blob
-from outlive._kernel.store.sqlite.inbox import inherit, put_messages, wake_for_mail
+from outlive._kernel.store.sqlite.inbox import inherit, put_messages, wake_for_inbox
 from outlive._kernel.store.sqlite.query import Value, bulk
 from outlive._kernel.store.sqlite.rows import birth_of, decode_strings, state_of
 from outlive._kernel.store.sqlite.streams import put_lines
@@ -197,7 +197,7 @@ class Batch:
             self._forget(journal, forgotten)
         if self._audit:
             put_audit(self._session, self._audit)
-        self._wake_for_mail()
+        self._wake_for_inbox()
 
     def _forget(self, journal: int, forgotten: Forgotten) -> None:
         self._session.execute("forget_events", journal, forgotten.before)
@@ -246,8 +246,8 @@ class Batch:
         except apsw.ConstraintError as error:
             raise Conflict from error
 
-    def _wake_for_mail(self) -> None:
-        """See to mail that came while the writer of a tree released it."""
+    def _wake_for_inbox(self) -> None:
+        """See to messages that came while the writer of a tree released it."""
         now = self._session.clock()
         roots = self._roots | {journal: root for journal, (_, root) in self._successors.items()}
         asleep: list[int] = []
@@ -258,7 +258,7 @@ class Batch:
                 asleep.append(journal)
             else:
                 self._session.made_due |= not run.owner
-        wake_for_mail(self._session, asleep)
+        wake_for_inbox(self._session, asleep)
 
     def _put(self, name: str, values: list[Value]) -> int:
         """Write rows; the number that was written."""

@@ -11,8 +11,8 @@ import msgspec
 from outlive._kernel.store.contract import Watch
 from outlive._kernel.store.examine import (
     HANDLE_MIN,
+    InboxRow,
     ItemRows,
-    MailRow,
     Repair,
     RunRow,
     StreamRows,
@@ -116,8 +116,8 @@ def _examine(session: Session, journals: Sequence[int]) -> list[TreeRows]:
             trees[journal].count, trees[journal].tail = count, tail
             trees[journal].lasts = sorted(msgspec.json.decode(lasts or "[]", type=list[tuple[int, int]]))
         for journal, id, run, kind, key, is_remembered in _rows(session, "examine_inbox", wanted):
-            mail = MailRow(id=id, run=run, kind=_text(kind), key=_text(key), is_remembered=bool(is_remembered))
-            trees[journal].mail.append(mail)
+            message = InboxRow(id=id, run=run, kind=_text(kind), key=_text(key), is_remembered=bool(is_remembered))
+            trees[journal].inbox.append(message)
         for journal, run, count, first, last in _rows(session, "examine_items", wanted):
             trees[journal].items.append(ItemRows(run=run, count=count, first=first, last=last))
         for journal, run, name, position, number, items, gaps in _rows(session, "examine_streams", wanted):
@@ -164,7 +164,7 @@ def _repair(session: Session, repair: Repair) -> bool:
         session.execute("put_tags", to_json([run.id for _, run in repair.runs if run.tags]))
         session.execute("put_lines", to_json([repair.journal]))
         now = session.clock()
-        session.execute("wake_for_mail", to_json([repair.journal]), now)
+        session.execute("wake_for_inbox", to_json([repair.journal]), now)
         if repair.wake:
             session.execute("wake_run", repair.journal, now)
     except apsw.ConstraintError:

@@ -19,16 +19,16 @@ def put_messages(session: Session, messages: Sequence[Message], *, inbox_message
     """Judge messages one by one, store the good ones, and wake the trees they are for."""
     journals: set[int] = set()
     deliveries = [_put(session, message, inbox_messages_max, journals) for message in messages]
-    wake_for_mail(session, journals)
+    wake_for_inbox(session, journals)
     # Even if all of them were due before: the owner of one has to read the message.
     session.made_due |= bool(journals)
     return deliveries
 
 
-def wake_for_mail(session: Session, journals: Iterable[int]) -> None:
-    """Make those of these trees due that have mail."""
+def wake_for_inbox(session: Session, journals: Iterable[int]) -> None:
+    """Make those of these trees due whose inbox has messages."""
     if journals:
-        session.execute("wake_for_mail", to_json(sorted(journals)), session.clock())
+        session.execute("wake_for_inbox", to_json(sorted(journals)), session.clock())
         session.made_due |= bool(session.connection.changes())
 
 

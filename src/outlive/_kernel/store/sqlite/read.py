@@ -11,17 +11,17 @@ import apsw
 
 from outlive._kernel.journal.codec import Row
 from outlive._kernel.model import Run
-from outlive._kernel.store.contract import NO_LIMIT, Answer, Inbound, ItemResult
+from outlive._kernel.store.contract import NO_LIMIT, Answer, InboxMessage, ItemResult
 from outlive._kernel.store.sqlite.connection import Session
 from outlive._kernel.store.sqlite.query import Value, sql
 from outlive._kernel.store.sqlite.rows import (
     AS_IT_IS,
     decode_events,
     decode_items,
-    decode_mail,
     decode_numbers,
     decode_page,
     decode_pages,
+    decode_request,
     decode_runs,
 )
 from outlive._kernel.store.tables.rows import to_answer, to_json, to_json_or_null
@@ -150,9 +150,9 @@ def _values(search: Search) -> dict[str, Value]:
 # -- What hangs on runs --------------------------------------------------------------------------------------
 
 
-def read_inbox(session: Session, journals: Sequence[int]) -> dict[int, list[Inbound]]:
+def read_inbox(session: Session, journals: Sequence[int]) -> dict[int, list[InboxMessage]]:
     """Waiting messages by journal."""
-    return decode_mail(session.fetch_json("read_inbox", to_json(journals)))
+    return decode_request(session.fetch_json("read_inbox", to_json(journals)))
 
 
 def find_answers(session: Session, asks: Sequence[tuple[str, str]]) -> dict[tuple[str, str], Answer | None]:
@@ -165,9 +165,9 @@ def find_answers(session: Session, asks: Sequence[tuple[str, str]]) -> dict[tupl
     return answers
 
 
-def find_mail(session: Session, worker_id: str) -> list[int]:
-    """Trees of this worker with mail."""
-    return decode_numbers(session.fetch_json("find_mail", worker_id))
+def find_inboxes(session: Session, worker_id: str) -> list[int]:
+    """Trees of this worker whose inbox has messages."""
+    return decode_numbers(session.fetch_json("find_inboxes", worker_id))
 
 
 def get_blobs(session: Session, ids: Sequence[str]) -> dict[str, bytes]:

@@ -11,14 +11,14 @@ import msgspec
 
 from outlive._kernel.journal.codec import Row
 from outlive._kernel.model import Run, RunStatus
-from outlive._kernel.store.contract import Inbound, ItemResult, MessageKind, WorkerInfo
+from outlive._kernel.store.contract import InboxMessage, ItemResult, MessageKind, WorkerInfo
 from outlive._kernel.store.sqlite.query import Value
 from outlive._kernel.store.tables import rows
 from outlive._kernel.store.tables.rows import (
     KINDS,
     UNREADABLE,
-    to_damaged_inbound,
-    to_inbound,
+    to_damaged_inbox_message,
+    to_inbox_message,
     to_item,
     to_names,
 )
@@ -78,16 +78,16 @@ def _plain(row: Buffer) -> list[Any]:
     return columns
 
 
-_MailRow = tuple[int, int, int, MessageKind, int, str, str, str | None, str | None]
-_decode_mail = msgspec.json.Decoder(list[_MailRow]).decode
-_decode_message = msgspec.json.Decoder(_MailRow).decode
+_InboxRow = tuple[int, int, int, MessageKind, int, str, str, str | None, str | None]
+_decode_request = msgspec.json.Decoder(list[_InboxRow]).decode
+_decode_message = msgspec.json.Decoder(_InboxRow).decode
 
 
-def decode_mail(text: str | bytes) -> dict[int, list[Inbound]]:
+def decode_request(text: str | bytes) -> dict[int, list[InboxMessage]]:
     """The messages in the text that read_inbox.sql gives, by journal, oldest first."""
-    inboxes: dict[int, list[Inbound]] = {}
+    inboxes: dict[int, list[InboxMessage]] = {}
     try:
-        found = [to_inbound(row, AS_IT_IS) for row in _decode_mail(text)]
+        found = [to_inbox_message(row, AS_IT_IS) for row in _decode_request(text)]
     except UNREADABLE:
         found = [_decode_one_message(row) for row in _decode_raw(text)]
     for journal, inbound in sorted(found, key=lambda pair: pair[1].id):
@@ -95,13 +95,13 @@ def decode_mail(text: str | bytes) -> dict[int, list[Inbound]]:
     return inboxes
 
 
-def _decode_one_message(row: Buffer) -> tuple[int, Inbound]:
+def _decode_one_message(row: Buffer) -> tuple[int, InboxMessage]:
     try:
-        return to_inbound(_decode_message(row), AS_IT_IS)
+        return to_inbox_message(_decode_message(row), AS_IT_IS)
     except UNREADABLE as error:
         plain = _plain(row)
-        # msgspec says which column is wrong; of a kind, `to_inbound` says it in words.
-        return to_inbound(plain, AS_IT_IS) if plain[3] not in KINDS else to_damaged_inbound(plain, error)
+        # msgspec says which column is wrong; of a kind, `to_inbox_message` says it in words.
+        return to_inbox_message(plain, AS_IT_IS) if plain[3] not in KINDS else to_damaged_inbox_message(plain, error)
 
 
 def decode_items(text: str | bytes) -> list[ItemResult]:

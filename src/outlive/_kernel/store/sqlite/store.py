@@ -26,7 +26,7 @@ from outlive._kernel.store.contract import (
     Claims,
     Declared,
     Delivery,
-    Inbound,
+    InboxMessage,
     ItemResult,
     Message,
     Outcome,
@@ -391,7 +391,7 @@ class SqliteStore:
         """See `Store`."""
         return await self.read(read.read_journals, journals)
 
-    async def read_inbox(self, journals: Sequence[int]) -> dict[int, list[Inbound]]:
+    async def read_inbox(self, journals: Sequence[int]) -> dict[int, list[InboxMessage]]:
         """See `Store`."""
         return await self.read(read.read_inbox, journals)
 
@@ -399,9 +399,9 @@ class SqliteStore:
         """See `Store`."""
         return await self.read(read.find_answers, asks)
 
-    async def find_mail(self, worker_id: str) -> list[int]:
+    async def find_inboxes(self, worker_id: str) -> list[int]:
         """See `Store`."""
-        return await self.read(read.find_mail, worker_id)
+        return await self.read(read.find_inboxes, worker_id)
 
     async def get_blobs(self, ids: Sequence[str]) -> dict[str, bytes]:
         """See `Store`."""

@@ -1,11 +1,11 @@
 """Whether changes that are written at once come out as if they were written one after the other.
 
 A batch writes the parts of all changes together: what is consumed is gone before the store looks whether a released
-tree has mail, renames come before new runs, and messages come last. That is as good as one change after the other,
+tree has inbox, renames come before new runs, and messages come last. That is as good as one change after the other,
 unless
 
 * a change reopens a tree that has ended, which is rare;
-* a change consumes mail that was still there when an earlier change released the same tree, and so woke it up;
+* a change consumes messages that were still there when an earlier change released the same tree, and so woke it up;
 * a change renames runs or inherits messages, and another one may touch the same. A tree that ends and goes on as the
   next generation is the usual case, and a busy engine does it all the time: it matters only to others that name a run
   of this id. Every other rename is rare, and is written alone.

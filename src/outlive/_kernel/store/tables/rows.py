@@ -22,7 +22,7 @@ import msgspec
 from outlive._kernel.model import Failure, Payload, Run, RunStatus, Wait
 from outlive._kernel.model.approval import OpenRequest
 from outlive._kernel.model.run import STORED
-from outlive._kernel.store.contract import Answer, Ended, Inbound, ItemResult, Message, MessageKind
+from outlive._kernel.store.contract import Answer, Ended, InboxMessage, ItemResult, Message, MessageKind
 from outlive._kernel.store.tables.columns import RUN_COLUMNS
 from outlive.telemetry import damaged_rows
 
@@ -274,20 +274,20 @@ def to_sound_run(row: Sequence[Any], text: Text) -> Run:
     )
 
 
-def to_inbound(row: Sequence[Any], text: Text) -> tuple[int, Inbound]:
+def to_inbox_message(row: Sequence[Any], text: Text) -> tuple[int, InboxMessage]:
     """A row of read_inbox.sql: the journal, and the message; one that is damaged says so in `fault`."""
     try:
         return _to_sound_inbound(row, text)
     except UNREADABLE as error:
-        return to_damaged_inbound(row, error)
+        return to_damaged_inbox_message(row, error)
 
 
-def to_damaged_inbound(row: Sequence[Any], error: Exception) -> tuple[int, Inbound]:
+def to_damaged_inbox_message(row: Sequence[Any], error: Exception) -> tuple[int, InboxMessage]:
     """A message made of the readable columns of a damaged row."""
     journal, id, run, kind, at, name, key, *_ = row
     fault = f"no message is of the kind {kind!r}" if isinstance(error, KeyError) else str(error)
     damaged_rows.add("inbox", str(id), fault)
-    return journal, Inbound(
+    return journal, InboxMessage(
         id=id,
         run=run,
         kind=KINDS.get(kind, MessageKind.SIGNAL),
@@ -298,11 +298,11 @@ def to_damaged_inbound(row: Sequence[Any], error: Exception) -> tuple[int, Inbou
     )
 
 
-def _to_sound_inbound(row: Sequence[Any], text: Text) -> tuple[int, Inbound]:
+def _to_sound_inbound(row: Sequence[Any], text: Text) -> tuple[int, InboxMessage]:
     journal, id, run, kind, at, name, key, payload, ended = row
     kind, name, key = KINDS[kind], text(name), text(key)
     salt = 0 if payload is ended is None else _salt_of(kind.value, name, key)
-    return journal, Inbound(
+    return journal, InboxMessage(
         id=id,
         run=run,
         kind=kind,

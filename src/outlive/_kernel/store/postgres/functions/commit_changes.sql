@@ -129,29 +129,29 @@ BEGIN
     END IF;
     IF v_has_rest AND p_rest ? 'consumed' THEN
         -- Messages that became facts; a tree can consume only its own.
-        DELETE FROM {schema}.inbox AS mail
+        DELETE FROM {schema}.inbox AS message
         USING jsonb_to_recordset(p_rest -> 'consumed') AS done (id bigint, journal bigint)
-        WHERE mail.id = done.id AND mail.journal = done.journal;
+        WHERE message.id = done.id AND message.journal = done.journal;
     END IF;
     IF v_has_rest AND p_rest ? 'forgets' THEN
-        -- Mail for children that have ended and go. The other things go last, but this must not wake their root below.
-        DELETE FROM {schema}.inbox AS mail
+        -- Messages for children that have ended and go. The other things go last, but this must not wake their root below.
+        DELETE FROM {schema}.inbox AS message
         USING jsonb_to_recordset(p_rest -> 'forgets') AS gone (journal bigint, below integer)
-        WHERE mail.journal = gone.journal AND mail.run > 0 AND mail.run < gone.below;
+        WHERE message.journal = gone.journal AND message.run > 0 AND message.run < gone.below;
     END IF;
 
     IF p_root_key IS NOT NULL THEN
         UPDATE {schema}.runs AS root
         SET
             {root_set},
-            -- Mail that came while the writer released the tree.
+            -- Messages that came while the writer released the tree.
             wake_at = CASE
                 WHEN
                     (new.wake_at IS NULL OR (new.wake_at > v_now AND (new.status <> 'pending' OR new.epoch > 0)))
                     AND new.status IN {alive}
                     AND EXISTS (
-                        SELECT FROM {schema}.inbox AS mail
-                        WHERE mail.journal = new.key AND (new.status <> 'parked' OR mail.kind = 'resume')
+                        SELECT FROM {schema}.inbox AS message
+                        WHERE message.journal = new.key AND (new.status <> 'parked' OR message.kind = 'resume')
                     )
                     THEN v_now
                 ELSE new.wake_at
@@ -331,18 +331,18 @@ BEGIN
             FROM jsonb_to_recordset(p_rest -> 'successors') AS successor (journal bigint, successor_of bigint)
             JOIN {schema}.runs AS ancestor ON ancestor.key = successor.successor_of
             WHERE stream.journal = successor.successor_of AND stream.run = 0 AND ancestor.status IN {ended};
-            -- A new tree takes over the keys, and the mail to the root, of the ended one that it goes on for.
-            UPDATE {schema}.inbox AS mail
+            -- A new tree takes over the keys, and the messages to the root, of the ended one that it goes on for.
+            UPDATE {schema}.inbox AS message
             SET journal = successor.journal
             FROM jsonb_to_recordset(p_rest -> 'successors') AS successor (journal bigint, successor_of bigint)
             JOIN {schema}.runs AS ancestor ON ancestor.key = successor.successor_of
-            WHERE mail.journal = successor.successor_of AND mail.run = 0 AND ancestor.status IN {ended};
+            WHERE message.journal = successor.successor_of AND message.run = 0 AND ancestor.status IN {ended};
             UPDATE {schema}.inbox_keys AS seen
             SET journal = successor.journal
             FROM jsonb_to_recordset(p_rest -> 'successors') AS successor (journal bigint, successor_of bigint)
             JOIN {schema}.runs AS ancestor ON ancestor.key = successor.successor_of
             WHERE seen.journal = successor.successor_of AND ancestor.status IN {ended};
-            PERFORM {wake_for_mail}(v_now, (
+            PERFORM {wake_for_inbox}(v_now, (
                 SELECT array_agg((value ->> 'journal')::bigint) FROM jsonb_array_elements(p_rest -> 'successors')
             ));
         END IF;

@@ -64,7 +64,7 @@ BEGIN
                 FROM {schema}.events AS event
                 WHERE event.journal = ANY (v_gone) AND position('\x22626c6f6222'::bytea IN event.body) > 0
                 UNION ALL
-                SELECT concat(mail.payload, mail.ended) FROM {schema}.inbox AS mail WHERE mail.journal = ANY (v_gone)
+                SELECT concat(message.payload, message.ended) FROM {schema}.inbox AS message WHERE message.journal = ANY (v_gone)
                 UNION ALL
                 SELECT seen.answer
                 FROM {schema}.inbox_keys AS seen
@@ -96,7 +96,7 @@ BEGIN
 
     DELETE FROM {schema}.streams AS stream WHERE stream.journal = ANY (v_gone);
     DELETE FROM {schema}.items AS item WHERE item.journal = ANY (v_gone);
-    DELETE FROM {schema}.inbox AS mail WHERE mail.journal = ANY (v_gone);
+    DELETE FROM {schema}.inbox AS message WHERE message.journal = ANY (v_gone);
     DELETE FROM {schema}.inbox_keys AS seen WHERE seen.journal = ANY (v_gone);
     DELETE FROM {schema}.events AS event WHERE event.journal = ANY (v_gone);
     DELETE FROM {schema}.runs AS child WHERE child.journal = ANY (v_gone) AND child.number > 0;

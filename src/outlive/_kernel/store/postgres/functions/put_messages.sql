@@ -1,7 +1,7 @@
 -- Judge messages one by one, in order, store the good ones, and wake the trees they are for.
 --
 -- The roots of these trees are locked by the caller, so two senders of one key are one after the other, and a writer
--- that releases a tree sees either this mail or is seen by it.
+-- that releases a tree sees either this message or is seen by it.
 CREATE FUNCTION {put_messages}(
     p_now bigint,
     p_messages jsonb, -- [{run_id, kind, at, name, key, payload, ended, audit, workflows, tags}]
@@ -16,7 +16,7 @@ DECLARE
     v_run record;
     v_delivery text;
     v_deliveries text[] := '{}';
-    v_mailed bigint[] := '{}';
+    v_woken bigint[] := '{}';
     v_audit jsonb := '[]';
 BEGIN
     FOR v_message IN SELECT value FROM jsonb_array_elements(p_messages) LOOP
@@ -45,7 +45,7 @@ BEGIN
             v_delivery := 'finished';
         ELSIF (
             SELECT count(*) >= p_messages_max
-            FROM (SELECT FROM {schema}.inbox AS mail WHERE mail.journal = v_run.journal LIMIT p_messages_max) AS waiting
+            FROM (SELECT FROM {schema}.inbox AS message WHERE message.journal = v_run.journal LIMIT p_messages_max) AS waiting
         ) THEN
             v_delivery := 'full';
         ELSE
@@ -66,14 +66,14 @@ BEGIN
                 ORDER BY new.id
                 ON CONFLICT (id) DO NOTHING;
             END IF;
-            v_mailed := v_mailed || v_run.journal;
+            v_woken := v_woken || v_run.journal;
             IF v_message ? 'audit' THEN
                 v_audit := v_audit || (v_message -> 'audit');
             END IF;
         END IF;
         v_deliveries := v_deliveries || v_delivery;
     END LOOP;
-    PERFORM {wake_for_mail}(p_now, v_mailed);
+    PERFORM {wake_for_inbox}(p_now, v_woken);
     IF v_audit <> '[]' THEN
         PERFORM {append_audit}(p_now, v_audit);
     END IF;

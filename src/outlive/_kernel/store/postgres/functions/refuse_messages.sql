@@ -18,10 +18,10 @@ BEGIN
         root.key IN (SELECT (value ->> 'journal')::bigint FROM jsonb_array_elements(p_refusals))
         AND root.owner = p_worker;
     WITH refused AS (
-        DELETE FROM {schema}.inbox AS mail
+        DELETE FROM {schema}.inbox AS message
         USING jsonb_to_recordset(p_refusals) AS done (journal bigint, message bigint)
-        WHERE mail.id = done.message AND mail.journal = done.journal AND mail.journal = ANY (v_owned)
-        RETURNING mail.id
+        WHERE message.id = done.message AND message.journal = done.journal AND message.journal = ANY (v_owned)
+        RETURNING message.id
     )
     UPDATE {schema}.inbox_keys AS seen
     SET answer = new.answer

@@ -1,7 +1,7 @@
 -- Ask for a message to a run, in the transaction of a user: "accepted", "finished" or "unknown run". The run may be one
 -- that was only asked for, in this transaction or before. No run has an id that begins with "@", and the messages of
 -- one transaction are in the order in which they were asked for.
-CREATE FUNCTION {request_message}(p_run_id text, p_may_start boolean, p_mail text, p_channel text)
+CREATE FUNCTION {request_message}(p_run_id text, p_may_start boolean, p_request text, p_channel text)
 RETURNS text LANGUAGE plpgsql VOLATILE AS $body$
 DECLARE
     v_is_over boolean;
@@ -19,7 +19,7 @@ BEGIN
         RETURN 'unknown run';
     END IF;
     INSERT INTO {schema}.requests (run_id, tree)
-    VALUES ('@' || lpad(v_at::text, 20, '0') || '/' || gen_random_uuid(), p_mail);
+    VALUES ('@' || lpad(v_at::text, 20, '0') || '/' || gen_random_uuid(), p_request);
     IF p_channel IS NOT NULL THEN
         PERFORM pg_notify(p_channel, '');
     END IF;

@@ -1,14 +1,14 @@
--- The mail of these trees, oldest first.
+-- The messages to these trees, oldest first.
 SELECT
-    mail.journal,
-    mail.id,
-    mail.run,
-    mail.kind,
-    mail.key,
+    message.journal,
+    message.id,
+    message.run,
+    message.kind,
+    message.key,
     EXISTS (
         SELECT FROM {schema}.inbox_keys AS seen
-        WHERE seen.journal = mail.journal AND md5(seen.key) = md5(mail.key)
+        WHERE seen.journal = message.journal AND md5(seen.key) = md5(message.key)
     )
-FROM {schema}.inbox AS mail
-WHERE mail.journal = ANY ($1::bigint[])
-ORDER BY mail.id
+FROM {schema}.inbox AS message
+WHERE message.journal = ANY ($1::bigint[])
+ORDER BY message.id

@@ -1,4 +1,4 @@
-SELECT mail.journal, mail.id, mail.run, mail.kind, mail.at, mail.name, mail.key, mail.payload, mail.ended
-FROM {schema}.inbox AS mail
-WHERE mail.journal = ANY ($1::bigint[])
-ORDER BY mail.id
+SELECT message.journal, message.id, message.run, message.kind, message.at, message.name, message.key, message.payload, message.ended
+FROM {schema}.inbox AS message
+WHERE message.journal = ANY ($1::bigint[])
+ORDER BY message.id

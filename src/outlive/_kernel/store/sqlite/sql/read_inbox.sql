@@ -1,5 +1,5 @@
 SELECT json_group_array(json_array(
-    mail.journal, mail.id, mail.run, mail.kind, mail.at, mail.name, mail.key, mail.payload, mail.ended
+    message.journal, message.id, message.run, message.kind, message.at, message.name, message.key, message.payload, message.ended
 ))
-FROM outlive_inbox AS mail
-WHERE mail.journal IN (SELECT value FROM json_each(?1))
+FROM outlive_inbox AS message
+WHERE message.journal IN (SELECT value FROM json_each(?1))

@@ -15,7 +15,7 @@ from outlive._kernel.runtime.tree.holding import Hold, pause_in
 from outlive._kernel.runtime.tree.live import LiveTree
 from outlive._kernel.runtime.tree.phase import TreePhase
 from outlive._kernel.runtime.tree.trees import LiveTrees
-from outlive._kernel.store.contract import Inbound, MessageKind
+from outlive._kernel.store.contract import InboxMessage, MessageKind
 from outlive.telemetry import Counters
 
 
@@ -29,7 +29,7 @@ class Mover(Protocol):
         """Begin what a replay left to do, if nothing has happened since."""
 
 
-class TreeMail:
+class TreeInboxes:
     """Gives messages to the trees of a worker."""
 
     def __init__(
@@ -43,19 +43,19 @@ class TreeMail:
         self.pauses: Pauses = {}
         """The workflows that are paused, as last read."""
 
-    def take(self, live: LiveTree, mail: list[Inbound]) -> None:
+    def take(self, live: LiveTree, inbox: list[InboxMessage]) -> None:
         """Turn messages into events; no more are read for this tree until these are durable."""
-        if not mail or live.phase is not TreePhase.MOVING:
+        if not inbox or live.phase is not TreePhase.MOVING:
             return
-        hold = pause_in(mail)
+        hold = pause_in(inbox)
         if hold is not None or live.hold is not None:
-            # All of the mail stays in the inbox. What would let the tree go on lets another claim do so.
+            # All messages stay in the inbox. What would let the tree go on lets another claim do so.
             self.hold(live, hold or Hold())
-            # A claim may find mail and a pause: what its replay left to do does not begin, and must not be written.
+            # A claim may find messages and a pause: what its replay left to do does not begin, and must not be written.
             self._mover.start_durable(live)
             return
-        self._trees.mail_taken(live)
-        for message in mail:
+        self._trees.inbox_taken(live)
+        for message in inbox:
             self._counters.signals_taken += message.kind is MessageKind.SIGNAL
             live.take_message(message)
         if live.refusals:
@@ -69,7 +69,7 @@ class TreeMail:
 
     def saved(self, live: LiveTree) -> None:
         """Note that the messages which a tree has taken are durable; there may be more for it."""
-        if self._trees.mail_saved(live):
+        if self._trees.inbox_saved(live):
             self._requests.look()
 
     def _refuse(self, live: LiveTree) -> None:

@@ -1,4 +1,4 @@
-"""Mail between trees and workers: what a change consumes and sends, starting by message, and who has mail."""
+"""Messages between trees and workers: what a change consumes and sends, starts by message, and who has some."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from outlive_conformance.suite.builders import (
 from outlive_conformance.suite.facet import Facet
 
 
-class MailConformance(Facet):
-    """`consumed` and `messages` of a change, `deliver` with `start`, and `find_mail`."""
+class MessagesConformance(Facet):
+    """`consumed` and `messages` of a change, `deliver` with `start`, and `find_inboxes`."""
 
     # -- Consumed and sent ---------------------------------------------------------------------------------
 
@@ -125,26 +125,26 @@ class MailConformance(Facet):
         assert answers == [Delivery.FINISHED]
         assert len(await store.read_journal(tree.journal)) == 2
 
-    # -- Who has mail --------------------------------------------------------------------------------------
+    # -- Whose inbox has messages --------------------------------------------------------------------------
 
     async def test_worker_finds_the_trees_of_its_own_that_have_mail(self, store: Store) -> None:
-        """It finds neither trees without mail, nor trees that another worker owns, or no worker."""
+        """It finds neither trees without inbox, nor trees that another worker owns, or no worker."""
         await hire(store, "worker-a")
         mine = await begin(store, "mine", worker="worker-a")
         await begin(store, "mine-silent", worker="worker-a")
         await begin(store, "theirs", worker="worker-b")
         await begin(store, "unowned")
-        assert await store.find_mail("worker-a") == []
+        assert await store.find_inboxes("worker-a") == []
 
         await send(store, *(message(store, run_id) for run_id in ("mine", "mine", "theirs", "unowned")))
 
-        assert await store.find_mail("worker-a") == [mine.journal]
-        assert await store.find_mail("unknown") == []
+        assert await store.find_inboxes("worker-a") == [mine.journal]
+        assert await store.find_inboxes("unknown") == []
 
-    async def test_consumed_mail_is_not_found_again(self, store: Store) -> None:
-        """Mail is what waits."""
+    async def test_consumed_messages_is_not_found_again(self, store: Store) -> None:
+        """Only a message that waits is found."""
         tree = await begin(store, worker="worker-a")
         await send(store, message(store, "run-1"))
         await tree.step(consumed=await read_message_ids(store, tree))
 
-        assert await store.find_mail("worker-a") == []
+        assert await store.find_inboxes("worker-a") == []

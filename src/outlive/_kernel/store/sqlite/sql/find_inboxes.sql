@@ -1,4 +1,4 @@
--- Trees of worker ?1 that have mail. Steps from tree to tree through the index of the inbox, which is mostly empty.
+-- Trees of worker ?1 that have message. Steps from tree to tree through the index of the inbox, which is mostly empty.
 WITH RECURSIVE trees (journal) AS (
     SELECT min(journal) FROM outlive_inbox
     UNION ALL
