@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from outlive._kernel.journal.codec import salt_of, seal
 from outlive._kernel.journal.event import (
     AnyEvent,
+    ApprovalRequested,
     RunCancelled,
     RunContinued,
     RunCreated,
@@ -43,6 +44,10 @@ from proof.differential.words import Letter, NewTree, Write
 from proof.differential.world import Tree, World
 
 WORKFLOW = "play"
+CHILDREN = ("child", "outlive.batch.step:child", "child")
+"""The workflows of children; one of them is a run that the engine makes for itself."""
+QUEUE = "mill"
+ASSIGNEES = (("ann",), ("bob", "ann"), ())
 SLEEP_MICROSECONDS = 15_000_000
 
 
@@ -201,6 +206,7 @@ def _plant(new: NewTree, oracle: Oracle, ending: dict[int, Run] | None = None, *
         worker=new.worker if oracle.is_live(new.worker) else "",
         tags=new.tags,
         notify=notify,
+        begin_by=oracle.now() + SLEEP_MICROSECONDS if new.version == 2 else 0,
     )
     fold = Fold(new.id)
     fold.apply(event)
@@ -231,9 +237,12 @@ def event_of(move: str, fold: Fold, births: int, now: int) -> AnyEvent:
     published = RunPublished(at=now, run=newest, payload=value({"at": now}))
     events: dict[str, AnyEvent] = {
         "suspend": RunSuspended(at=now, waits=(Wait(WaitKind.SIGNAL, "go"),)),
-        "sleep": RunSuspended(at=now, waits=(), wake_at=now + SLEEP_MICROSECONDS),
+        "sleep": RunSuspended(at=now, waits=(Wait(WaitKind.TIMER, "@sleep"),), wake_at=now + SLEEP_MICROSECONDS),
         "park": RunParked(at=now, reason="tired"),
         "resume": RunResumed(at=now),
+        "ask": ApprovalRequested(
+            at=now, run=newest, call="@approval", name="ok", payload=value({}), assignees=ASSIGNEES[seconds % 3]
+        ),
         "release": RunReleased(at=now),
         "publish": RunTagged(at=now, run=newest, call="@tags", tags=tags) if seconds % 2 else published,
         "succeed": RunSucceeded(at=now, result=value([now])),
@@ -245,11 +254,12 @@ def event_of(move: str, fold: Fold, births: int, now: int) -> AnyEvent:
         "spawn": RunCreated(
             at=now,
             run=births + 1,
-            workflow="child",
+            workflow=CHILDREN[births % len(CHILDREN)],
             version=1,
             input=value(1),
             call="child",
             tags={"size": "x"},
+            queue=("", QUEUE)[births % 2],
         ),
     }
     if move == "end" and open_children:

@@ -406,7 +406,19 @@ def passes(run: Run, wanted: RunFilter) -> bool:
         return False
     if wanted.waiting_for is not None and Wait(WaitKind.SIGNAL, wanted.waiting_for) not in run.waits:
         return False
-    asked = [(wanted.workflow, run.workflow), (wanted.root_id, run.root_id)]
+    if wanted.hides_internal and run.workflow.startswith("outlive.batch.step:"):
+        return False
+    if wanted.sleeps and all(wait.kind is not WaitKind.TIMER for wait in run.waits):
+        return False
+    asked_of = [name for request in run.approvals for name in ("", *request.assignees)]
+    if wanted.asks is not None and wanted.asks not in asked_of:
+        return False
+    if wanted.overdue_at is not None and not (
+        run.begin_by and not run.finished_at and run.begin_by < wanted.overdue_at
+    ):
+        return False
+    asked = [(wanted.queue, run.queue), (wanted.workflow, run.workflow)]
+    asked += [(wanted.root_id, run.root_id)]
     asked += [(wanted.parent_id, run.parent_id or ""), (wanted.owner, run.owner)]
     return all(wanted is None or wanted == fact for wanted, fact in asked)
 

@@ -128,6 +128,12 @@ def filter_of(operation: Operation) -> RunFilter:
         id_prefix=finds.get("id_prefix"),
         error=finds.get("error"),
         waiting_for=finds.get("waiting_for"),
+        queue=finds.get("queue"),
+        hides_internal="hides_internal" in finds,
+        sleeps="sleeps" in finds,
+        # The contract knows no filter with both.
+        asks=None if "waiting_for" in finds else finds.get("asks"),
+        overdue_at=int(finds["overdue_at"]) if "overdue_at" in finds else None,
     )
 
 

@@ -8,6 +8,7 @@ from random import Random
 from outlive._kernel.model.checkpoint import NUMBER_MAX
 from outlive._kernel.model.run import STORED
 from outlive._kernel.store.contract import MessageKind
+from proof.differential.changes import QUEUE, SLEEP_MICROSECONDS
 from proof.differential.oracle import Oracle
 from proof.differential.streams import WRITER_MARKS
 from proof.differential.words import (
@@ -28,7 +29,7 @@ IDS = ("a", "b", "c", "d")
 WORKERS = ("w1", "w2", "w3")
 KEYS = ("", "", "", "k1", "k2")
 TAGS: tuple[dict[str, str], ...] = ({}, {}, {"colour": "red"}, {"colour": "red", "size": "x"}, {"size": "x"})
-MOVES = ("step",) * 3 + ("suspend", "sleep", "sleep", "park", "resume", "release", "spawn", "end", "publish")
+MOVES = ("step",) * 3 + ("suspend", "sleep", "sleep", "park", "resume", "release", "spawn", "end", "publish", "ask")
 ENDINGS = ("succeed", "fail", "cancel", "time out")
 VERSIONS = (1, 1, 1, 2)
 CELLS = ("gate", "Gate", "gate ", "")
@@ -324,9 +325,14 @@ class Author:
             "waiting_for": ["go", "go", "stop"],
             "since_at": created,
             "until_at": created,
+            "queue": ["", QUEUE],
+            "hides_internal": ["yes"],
+            "sleeps": ["yes"],
+            "asks": ["", "ann", "bob"],
+            "overdue_at": [str(int(at) + SLEEP_MICROSECONDS + 1) for at in created],
             "oldest": ["yes"],
         }
-        return {name: random.choice(values) for name, values in choices.items() if random.random() < 0.2}
+        return {name: random.choice(values) for name, values in choices.items() if random.random() < 0.12}
 
     def _read(self) -> Operation:
         """From the beginning of a journal, or about its end."""

@@ -27,6 +27,31 @@ from tests.engine.support import Place, events_of, in_time, registry_of, stage, 
 
 pytestmark = pytest.mark.any_store
 
+
+@outlive.step
+async def look_up() -> None:
+    """Something that takes a moment."""
+
+
+async def ask_later() -> bool:
+    """Ask the same person something else, while the first request is open."""
+    await look_up()
+    return bool(await outlive.wait_for_approval("second", assignees=["ann"]))
+
+
+@outlive.workflow
+async def child_of_two_requests() -> list[bool]:
+    """One person is asked two things."""
+    first, second = await asyncio.gather(outlive.wait_for_approval("first", assignees=["ann"]), ask_later())
+    return [bool(first), second]
+
+
+@outlive.workflow
+async def parent_of_two_requests() -> list[bool]:
+    """Its child asks."""
+    return await child_of_two_requests()
+
+
 # -- Asking and deciding -----------------------------------------------------------------------------------------------
 
 
@@ -53,6 +78,20 @@ async def test_a_rejection_is_an_answer_and_is_false(engine: outlive.Engine) -> 
 
     assert not await run.reject("refund", by="bob", comment="too much")
     assert "no bob None too much" == await in_time(run.result())
+
+
+async def test_child_asks_a_person_who_has_an_open_request_of_it(place: Place) -> None:
+    """Both requests of a child run are open, and it goes on when both are decided: on SQLite its worker could not write
+    the second one, and tried for ever."""
+    async with place.engine(poll_seconds=0.02) as engine:
+        run = await engine.start(parent_of_two_requests, id="run-1")
+        await waits(run)
+        found = await engine.approvals.list(assignee="ann")
+        assert ["first", "second"] == sorted(it.name for it in found)
+        for it in found:
+            await engine.approvals.approve(it.run_id, it.name, by="ann")
+
+        assert [True, True] == await in_time(run.result())
 
 
 async def test_models_are_filled_in_and_checked_by_themselves(engine: outlive.Engine) -> None:

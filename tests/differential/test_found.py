@@ -58,6 +58,12 @@ FOUND = {
         Operation("deliver", letters=(Letter("a~1", "m1"),), numbers=(2,)),
         Operation("commit", (Write(1, ("end", "forget", "sleep")),)),
     ],
+    "a child that asks the same people once more": [
+        Operation("commit", (NewTree(1, "a"),)),
+        Operation("commit", (Write(1, ("spawn",)),)),
+        Operation("commit", (Write(1, ("ask", "ask")),)),
+        Operation("commit", (Write(1, ("ask",)),)),
+    ],
 }
 
 
