@@ -6,7 +6,7 @@ that cannot be read here, because a codec or its key is missing, says so in its 
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, Unpack
 
@@ -15,7 +15,6 @@ import msgspec
 from outlive._features.batches.batch import Reader
 from outlive._features.batches.starting import BatchStarter
 from outlive._features.batches.workflows import Plan, chunk_id
-from outlive._features.deploys.open_runs import OpenRuns
 from outlive._features.retention.purging import Purging
 from outlive._features.security.run_tokens import RunTokens
 from outlive._kernel.client.beside import Beside, at_once
@@ -44,6 +43,7 @@ if TYPE_CHECKING:
     from outlive._kernel.model.state_graph import StateGraph
 
 T = TypeVar("T")
+V = TypeVar("V")
 TREE_RUNS_MAX = 10_000
 """How many runs of one tree are listed."""
 
@@ -80,10 +80,9 @@ class View:
         """Tokens with which a page of a browser follows one run."""
         return RunTokens(self._access)
 
-    @property
-    def open_runs(self) -> OpenRuns:
-        """Journals of open runs with nothing hidden, for a check of a deploy."""
-        return OpenRuns(self._access)
+    def verbs_of(self, feature: Callable[[Client], V]) -> V:
+        """The verbs of a feature, for its operations."""
+        return self._client.verbs_of(feature)
 
     # -- Rows ------------------------------------------------------------------------------------------------
 

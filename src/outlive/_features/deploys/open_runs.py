@@ -12,7 +12,7 @@ import msgspec
 
 from outlive._features.flows.library.library import Library
 from outlive._features.flows.library.pinned import pinned_hashes
-from outlive._kernel.client.access import Access
+from outlive._kernel.client.client import Client
 from outlive._kernel.journal.codec import Row
 from outlive._kernel.journal.history import blobs_of
 from outlive._kernel.model import Run
@@ -62,8 +62,8 @@ class PinnedDocuments(msgspec.Struct, frozen=True):
 class OpenRuns:
     """Reads them from the store of an engine."""
 
-    def __init__(self, access: Access) -> None:
-        self._access = access
+    def __init__(self, client: Client) -> None:
+        self._access = client.access
 
     async def journals(self, run_ids: Sequence[str]) -> Journals:
         """The journals of the open roots among `run_ids`. Children, ended and unknown runs are passed over."""

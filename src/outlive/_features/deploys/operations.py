@@ -16,7 +16,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta, Struct
 
-from outlive._features.deploys.open_runs import PinnedDocument
+from outlive._features.deploys.open_runs import OpenRuns, PinnedDocument
 from outlive._kernel.model.given import TEXT_CHARACTERS_MAX
 from outlive._kernel.model.id import ID_CHARACTERS_MAX
 from outlive.errors.flow import FlowDamagedError
@@ -93,7 +93,7 @@ class DocumentsPage(Struct, frozen=True):
 @operation("deploys.journals", "POST", "/deploys/journals", scope="admin", answers={200: JournalsView})
 async def read_journals(call: Call, body: ReadJournals) -> Content:
     """Journals of open runs with nothing hidden, for `outlive check-deploy`. Up to 50 runs at once."""
-    found = await call.view.open_runs.journals(body.run_ids)
+    found = await call.view.verbs_of(OpenRuns).journals(body.run_ids)
     given_out = " ".join(it.run.id for it in found.items)
     for ids in wrap(given_out, TEXT_CHARACTERS_MAX, break_long_words=False, break_on_hyphens=False):
         await call.engine.audit._record("journals.read", reason=ids)
@@ -128,7 +128,7 @@ async def list_documents(call: Call, query: DocumentsQuery) -> Content:
         if not mark:
             raise malformed("after is `next` of the page before")
         after = name, digits
-    found = await call.view.open_runs.documents(after=after)
+    found = await call.view.verbs_of(OpenRuns).documents(after=after)
     return await _packed(
         call, DocumentsPage(found.items, found.published, None if found.next is None else "@".join(found.next))
     )

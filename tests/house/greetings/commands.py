@@ -1,0 +1,16 @@
+"""`outlive greetings`."""
+
+from __future__ import annotations
+
+import click
+
+from outlive.cli.edge import ask, store_option
+from tests.house.greetings.verbs import Greetings
+
+
+@click.command
+@store_option
+def greetings(*, url: str) -> None:
+    """Show the greetings of a store."""
+    for it in ask(url, lambda engine: engine.view.verbs_of(Greetings).list()):
+        click.echo(f"{it.text}{', answered' if it.is_answered else ''}")
