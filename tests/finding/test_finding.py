@@ -68,6 +68,24 @@ async def test_runs_are_found_by_each_filter_and_by_all(engine: Any) -> None:
     assert await engine.count(status="waiting", tags={"tenant": "a"}) == 3
 
 
+@outlive.workflow(queue="mill")
+async def parent_to_find() -> str:
+    """A run of a queue, with a child that is in none."""
+    return await order_to_find("done")
+
+
+async def test_runs_are_found_by_their_queue_and_children_are_left_out(engine: Any) -> None:
+    """A child is in no queue; runs that the engine makes for itself are shown to callers who ask for them."""
+    assert await (await engine.start(parent_to_find, id="parent")).result() == "done"
+    operation = await engine.bulk.start("cancel", id="bulk", workflow="nothing_of_this_name")
+    await operation.result()
+
+    assert await ids(engine, queue="mill") == ["parent"]
+    assert await ids(engine, queue="default") == ["parent~1"]
+    assert await ids(engine, roots_only=True) == ["parent"]
+    assert {"parent", "parent~1"} < set(await ids(engine, internal=True))
+
+
 async def test_pages_go_on_and_back() -> None:
     """By cursors that know their side; each page is a list. [FB-C4]"""
     async with TestEngine() as engine:

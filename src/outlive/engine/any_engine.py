@@ -391,9 +391,11 @@ class AnyEngine(RunVerbs, Protocol):
             order: `created_at` for oldest first.
             limit: how many runs a page holds, up to 1,000.
             after: `page.next` or `page.previous` of another page with the same filters and order.
-            status, workflow, tags, id_prefix, since, until, waiting_for, error, roots_only: what to narrow by. Several
-                statuses may be given; `error` is the name of an exception class; `waiting_for` is that of a signal,
-                an ask or an approval, or the id of another run; "@timer" finds what a timer will wake.
+            status, workflow, tags, id_prefix, since, until, waiting_for, error, queue, roots_only: what to narrow by.
+                Several statuses may be given; `error` is the name of an exception class; `waiting_for` is that of a
+                signal, an ask or an approval, or the id of another run; "@timer" finds what a timer will wake;
+                `queue="default"` finds runs without a queue.
+            internal: include runs that the engine makes for itself.
         """
 
     async def info(self, run_id: str) -> Run:

@@ -180,7 +180,13 @@ class Timeline:
                 self._approvals[event.run_id, data["call"]] = line
             case "ApprovalDecided" | "ApprovalClosed":
                 self._end_approval(event)
-            case _:
+            case "TimerFired" | "RunResumed" | "RunForked" | "CancelRequested" | "StepEndedLate":
+                self._mark(event)
+            case "SignalReceived" | "AskReceived" | "AskAnswered" | "MessageSetAside" | "PromiseMade":
+                self._mark(event)
+            case "DetachedCancelled" | "ApprovalEscalated" | "RunPublished" | "RunTagged" | "PatchTaken" | "StateLeft":
+                self._mark(event)
+            case _:  # A later release has written it.
                 self._mark(event)
 
     def _claim(self, event: Event) -> None:

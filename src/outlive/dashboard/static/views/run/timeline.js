@@ -616,6 +616,11 @@ const TAKERS = {
     row.failure = data.failure ?? null;
     return row;
   },
+  DetachedCancelled(it, event, data, at, number) {
+    const row = it.last(number, 'other', data.run_id);
+    row?.marks.push({ at, seq: event.seq, kind: 'progress' });
+    return row ?? null;
+  },
   MessageSetAside(it, event, data, at, number) {
     const row = it.last(number, 'signal', data.name) ?? it.row(number, 'signal', data.name, `signal ${data.name}`, at);
     row.marks.push({ at, seq: event.seq, kind: 'fail' });
@@ -627,6 +632,10 @@ const TAKERS = {
       Object.assign(it.published, data.payload);
     return null;
   },
+  // What a run says of itself has no row; the list of its events has it.
+  RunTagged: () => null,
+  PatchTaken: () => null,
+  StateLeft: () => null,
   ...Object.fromEntries(
     Object.entries(ENDS).map(([type, status]) => [
       type,
