@@ -20,6 +20,9 @@ def on_the_map(text: str, room: str) -> set[str]:
     return {name for row in rows for name in re.findall(r"`([\w/]+\.py)`", row)}
 
 
+TOP = "_kernel|_features|engine|http|cli|remote|metrics|dashboard|tests|proof|conformance|docs|examples"
+NAMED = rf"`((?:{TOP})/[\w/-]+\.\w+)`"
+"""A file in a text, by its whole path."""
 KERNEL = sorted(f"_kernel/{it.parent.name}" for it in (PACKAGE / "_kernel").glob("*/__init__.py"))
 FEATURES = sorted(f"_features/{it.parent.name}" for it in (PACKAGE / "_features").glob("*/__init__.py"))
 
@@ -48,8 +51,7 @@ def test_every_room_is_in_the_drawing() -> None:
 
 
 def test_page_about_the_kernel_is_right() -> None:
-    """Its table has every room, its ten types are defined where it says, and the files that it names exist."""
-    text = KERNEL_PAGE.read_text("utf-8")
+    """Its table has every room, and its ten types are defined where it says."""
     rooms = re.findall(r"`(_kernel/\w+)`", section_of(KERNEL_PAGE, "## Rooms"))
     types = re.findall(r"^\| `(\w+)` \| `([\w/]+\.py)`", section_of(KERNEL_PAGE, "## Ten types"), flags=re.MULTILINE)
 
@@ -58,8 +60,15 @@ def test_page_about_the_kernel_is_right() -> None:
     for name, file in types:
         defined = rf"^(class {name}\b|{name} = )"
         assert re.search(defined, (PACKAGE / file).read_text("utf-8"), flags=re.MULTILINE), f"{name} in {file}"
-    for path in re.findall(r"`([\w/]+/\w+\.py)`", text):
-        assert (PACKAGE / path).is_file() or (ROOT / path).is_file(), path
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs" / "internals").glob("*.md")), ids=lambda it: it.name)
+def test_files_of_a_page_are_there(page: Path) -> None:
+    """The pages about the inside, and AGENTS.md, name only files that are there."""
+    named = re.findall(NAMED, page.read_text("utf-8") + (ROOT / "AGENTS.md").read_text("utf-8"))
+
+    assert named
+    assert not [path for path in named if not (PACKAGE / path).is_file() and not (ROOT / path).is_file()]
 
 
 def test_only_the_first_column_of_the_right_table_counts() -> None:
