@@ -47,7 +47,8 @@ def test_the_page_of_the_store_lists_the_table() -> None:
     page = (PACKAGE.parents[1] / "docs" / "internals" / "store.md").read_text("utf-8")
     listed = page.partition("| Cell | Holds |")[2].partition("\n\n")[0].splitlines()[2:]
 
-    assert listed == [
+    wanted = [
         f"| `{it.name}` | {it.holds} | {f'`{it.verb}`' if it.verb else ''} | {'yes' if it.left else ''} |"
         for it in cell_table()
     ]
+    assert listed == wanted, "docs/internals/store.md should have\n" + "\n".join(wanted)
