@@ -214,7 +214,7 @@ WANTED: dict[str, Prepare] = {
     "batches.start": _plain({"workflow": "proof_failing", "rows": [1, 2]}),
     "batches.retry": _on_batch({}),
     "events.send": _event,
-    "events.set_sink": _plain({"url": "https://example.org/sink", "types": ["none.*"]}, name="WORD"),
+    "events.add_sink": _plain({"url": "https://example.org/sink", "types": ["none.*"]}, name="WORD"),
     "events.remove_sink": _on_sink,
     "events.forget": _on_trigger,
     "flows.apply": _apply,

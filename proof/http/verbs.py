@@ -32,7 +32,7 @@ from proof.http.victim import server_of
 ANSWER_SECONDS = 60.0
 MANY = {"bulk.cancel": 3, "bulk.pause": 3, "bulk.retry": 3, "bulk.resume": 3, "bulk.purge": 3}
 """Rows of the audit log for one request, where it is for several runs."""
-REPLACED = {"events.set_sink", "queues.set", "schedules.set", "tasks.heartbeat", "schedules.backfill"}
+REPLACED = {"events.add_sink", "queues.set", "schedules.set", "tasks.heartbeat", "schedules.backfill"}
 """What is written again as it is there already: nothing happens twice, and the log may have more rows."""
 READ = {"deploys.journals"}
 """What changes nothing and shows what is hidden elsewhere: the log has a row for each time that it was shown."""

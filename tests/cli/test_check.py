@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from importlib import import_module
 from pathlib import Path
 
+import msgspec
 import pytest
 from click.testing import CliRunner
 
@@ -14,6 +17,7 @@ from outlive._kernel.define.determinism import check_source
 from outlive.cli import main
 from tests.engine.inside import describe_now
 
+ROOT = Path(__file__).parents[2]
 HEAD = """\
 import asyncio, os, random, threading, time, uuid
 import datetime as dt
@@ -54,6 +58,18 @@ def found_in(body: str, *, head: str = HEAD) -> list[tuple[str, str]]:
         ("for x in {1, 2}: await charge(str(x))", "{1, 2}", "a set has no order that a replay repeats"),
         ("[await charge(x) for x in set(id)]", "set(id)", "a set has no order that a replay repeats"),
         ("charge(id)", "charge(...)", "it is not awaited, so it is never called"),
+        ("n = random.random()", "random.random()", "another value at every replay"),
+        ("names = os.listdir('.')", "os.listdir()", "the world outside"),
+        ("is_there = os.path.exists('a')", "os.path.exists()", "the world outside"),
+        ("day = time.strftime('%d')", "time.strftime()", "the time of the machine"),
+        ("lane = hash(id) % 4", "hash()", "another number in every process"),
+        ("for q in id | {3}: await charge(q)", "id | {3}", "a set has no order that a replay repeats"),
+        ("for q in {1} - set(id): await charge(q)", "{1} - set(id)", "a set has no order that a replay repeats"),
+        ("v = {1}; first = list(v)", "list(v)", "a set has no order that a replay repeats"),
+        ("first = list({1, 2})[0]", "list({1, 2})", "a set has no order that a replay repeats"),
+        ("text = ', '.join({'a', 'b'})", "', '.join({'a', 'b'})", "a set has no order that a replay repeats"),
+        ("v = {1, 2}; first = v.pop()", "v.pop()", "a set has no order that a replay repeats"),
+        ("v = {1, 2}; all = [*v.union({3})]", "*v.union({3})", "a set has no order that a replay repeats"),
     ],
 )
 def test_a_line_that_a_replay_cannot_repeat_is_found(body: str, what: str, remedy: str) -> None:
@@ -74,12 +90,67 @@ def test_a_line_that_a_replay_cannot_repeat_is_found(body: str, what: str, remed
         "text = str(datetime(2026, 1, 1))",
         "at = datetime.now()  # outlive: ignore",
         "for task in {asyncio.create_task(charge(id))}: await task",
+        "for q in sorted({1} | set(id)): await charge(q)",
+        "n = len({1, 2}); top = max({1, 2} - {1})",
+        "v = [1]; last = v.pop(); text = ', '.join(sorted({'a'}))",
+        "name = os.path.join('a', 'b')",
+        "known = {1, 2}; v = known | {3}; ok = 3 in v",
+        "flags = 1 | 2\n    for q in list([flags]): await charge(q)",
         "done, seen = await charge(id), set(id)\n    for x in done: await charge(x)",
     ],
 )
 def test_a_line_that_a_replay_repeats_is_not_found(body: str) -> None:
     """A step, a timer, a value of the engine, or a line that a person has marked is not reported."""
     assert found_in(body) == []
+
+
+MACHINE = """\
+import random, time
+import outlive
+
+order = outlive.Machine("order", S, data=Data, start=S.PICK, exits={S.DONE})
+
+@order.router(S.PICK)
+def pick(data: Data) -> S:
+    return S.DONE if {code} else S.PICK
+
+@order.state(S.PACK)
+async def pack(data: Data) -> S:
+    return S.DONE if random.random() > time.time() else S.PACK
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "found"),
+    [("random.random() > 0.5", ["random.random()"]), ("time.time() > 5", ["time.time()"]), ("data.count > 5", [])],
+)
+def test_a_router_of_a_machine_is_looked_at_and_its_states_are_not(code: str, found: list[str]) -> None:
+    """A replay calls a router again, as it does a workflow; what a state does is in the journal."""
+    assert [it.what for it in check_source(MACHINE.replace("{code}", code))] == found
+
+
+def test_a_parameter_that_is_a_set_is_a_set_where_it_is_walked_through() -> None:
+    """By its annotation; a set of tasks has an order that a replay repeats."""
+    text = f"{HEAD}@outlive.workflow\nasync def order(v: set[str], w: set[asyncio.Task]) -> None:\n"
+    walked = "    for x in v: await charge(x)\n    for y in w: await y\n"
+
+    assert [it.what for it in check_source(text + walked)] == ["v"]
+
+
+def test_the_hook_of_pre_commit_finds_what_the_command_finds(tmp_path: Path) -> None:
+    """Its entry is a command, takes the files that are to be committed, and ends with 1 if one of them is wrong."""
+    (hook,) = msgspec.yaml.decode((ROOT / ".pre-commit-hooks.yaml").read_bytes())
+    right, wrong = tmp_path / "right.py", tmp_path / "wrong.py"
+    right.write_text(HEAD)
+    wrong.write_text(f"{HEAD}@outlive.workflow\nasync def order(id: str) -> None:\n    at = time.time()\n")
+    program, *words = hook["entry"].split()
+    command = [str(Path(sys.executable).with_name(program)), *words]
+    fine = subprocess.run([*command, str(right)], capture_output=True, text=True, check=False)
+    found = subprocess.run([*command, str(right), str(wrong)], capture_output=True, text=True, check=False)
+
+    assert (hook["id"], hook["language"], hook["types"]) == ("outlive-check", "python", ["python"])
+    assert (fine.returncode, found.returncode) == (0, 1), fine.stderr + found.stderr
+    assert f"{wrong}:15:10: workflow order: time.time()" in found.stdout
 
 
 def test_plain_functions_that_a_workflow_calls_are_looked_at_and_steps_are_not() -> None:

@@ -19,7 +19,7 @@ from tests.http.shop import api_fussy, api_talker
 DOCUMENT = document_of(OPERATIONS.values())
 NAMED = sorted(it.name for it in OPERATIONS.values() if it.names)
 BODIES: dict[str, dict[str, Any]] = {
-    "events.set_sink": {"url": "https://example.org"},
+    "events.add_sink": {"url": "https://example.org"},
     "schedules.set": {"workflow": "api_order", "arguments": {"cents": 5}, "every": 60},
     "schedules.backfill": {"start": "2026-01-01T00:00:00Z", "end": "2026-01-02T00:00:00Z"},
     "promises.fail": {"message": "no"},

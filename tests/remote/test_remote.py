@@ -601,7 +601,7 @@ async def test_the_other_verbs_of_an_engine_work_over_http(remote: Remote) -> No
     with pytest.raises(InvalidArgumentError, match="operationId"):
         await remote.operate("fly_parcel")
     with pytest.raises(InvalidArgumentError, match="give run_id=, for /api/v1/runs"):
-        await remote.operate("runs.get", id="held-1")
+        await remote.operate("runs.info", id="held-1")
 
 
 @outlive.workflow

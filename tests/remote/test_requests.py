@@ -113,7 +113,7 @@ async def test_drained_queue_is_paused_and_looked_at_until_nothing_runs(monkeypa
     asked = Asked(None, SimpleNamespace(running=2), SimpleNamespace(running=1), SimpleNamespace(running=0))
     await asked.remote.queues.drain("mail")
 
-    look = ("queues.get", {"name": "mail"})
+    look = ("queues.stats", {"name": "mail"})
     assert asked.requests == [("queues.pause", {"body": {"reason": "draining"}, "name": "mail"}), *[look] * 3]
     assert pauses == [LOOK_SECONDS] * 2
 

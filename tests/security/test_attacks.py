@@ -170,8 +170,8 @@ async def test_a_run_that_takes_the_id_after_the_check_is_not_shown(
         await engine.settle()
         return await get_run(call, **arguments)
 
-    get_run = OPERATIONS["runs.get"].function
-    monkeypatch.setitem(OPERATIONS["runs.get"].__dict__, "function", late)
+    get_run = OPERATIONS["runs.info"].function
+    monkeypatch.setitem(OPERATIONS["runs.info"].__dict__, "function", late)
     answer = await eve.get("/api/v1/runs/run-0")
 
     assert (answer.status, answer.code) == (404, "run_not_found")

@@ -19,8 +19,9 @@ def check(*, places: tuple[str, ...], as_json: bool) -> None:
     """Find what breaks the replay of workflows, in their source.
 
     Nothing is imported or run. Found are the time of the machine, chance, files, sockets and variables of the
-    environment, threads, sets that are walked through, and calls of steps without `await`: in workflows, and in the
-    plain functions of the same file that they call. A line that ends with `# outlive: ignore` is left out.
+    environment, threads, sets whose order is used, and calls of steps without `await`: in workflows, in routers of
+    machines, and in the plain functions of the same file that they call. A line that ends with
+    `# outlive: ignore` is left out.
 
     Exit code 1: something was found.
     """

@@ -60,7 +60,7 @@ class RemoteRun(RunHandle[R]):
         return self._spec.signature.result.decode(msgspec.json.encode(plain), f"the result of run {self.id}")
 
     async def info(self) -> Run:
-        found: Run = await self._connection.operate("runs.get", run_id=self.id)
+        found: Run = await self._connection.operate("runs.info", run_id=self.id)
         return found
 
     async def why(self) -> Why:

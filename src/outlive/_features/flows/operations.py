@@ -122,13 +122,13 @@ async def apply_flow(call: Call, body: ApplyFlow) -> Flow:
     return await call.flows.apply(body.document, by=by, reason=body.reason, expected=body.expected)
 
 
-@operation("flows.get", "GET", "/flows/{name}", scope="viewer", raises=MISSING)
+@operation("flows.info", "GET", "/flows/{name}", scope="viewer", raises=MISSING)
 async def get_flow(call: Call, name: Name) -> Flow:
     """One flow of the library."""
     return await call.flows.info(name)
 
 
-@operation("flows.document", "GET", "/flows/{name}/document", scope="viewer", raises=MISSING)
+@operation("flows.get", "GET", "/flows/{name}/document", scope="viewer", raises=MISSING)
 async def get_document(call: Call, name: Name, query: FlowQuery) -> DocumentView:
     """The document of a flow: of the published revision unless another one, or the draft, is asked for."""
     found = await call.flows.get(name, revision=query.revision, draft=query.draft)

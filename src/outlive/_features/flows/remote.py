@@ -138,12 +138,12 @@ class RemoteFlows:
 
     async def info(self, name: str) -> Flow:
         """See `Flows.info`."""
-        return await self._info("flows.get", name=name)
+        return await self._info("flows.info", name=name)
 
     async def get(self, name: str, *, revision: int | None = None, draft: bool = False) -> StoredFlow:
         """See `Flows.get`."""
         query = only_given({"revision": revision, "draft": "true" if draft else None})
-        return _stored_of(await self._connection.operate("flows.document", query=query, name=name))
+        return _stored_of(await self._connection.operate("flows.get", query=query, name=name))
 
     async def history(self, name: str) -> builtins.list[FlowRevision]:
         """See `Flows.history`."""

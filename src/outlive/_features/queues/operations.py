@@ -47,7 +47,7 @@ async def list_queues(call: Call) -> QueuesList:
     return QueuesList(await call.engine.queues.list())
 
 
-@operation("queues.get", "GET", "/queues/{name}", scope="viewer", raises=MISSING)
+@operation("queues.stats", "GET", "/queues/{name}", scope="viewer", raises=MISSING)
 async def get_queue(call: Call, name: Name) -> QueueState:
     """How full a queue is, which runs hold its slots, and what it allows."""
     return await call.engine.queues.stats(name)

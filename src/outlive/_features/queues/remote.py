@@ -29,7 +29,7 @@ class RemoteQueues:
 
     async def stats(self, queue: Queue | str) -> QueueState:
         """See `Queues`."""
-        found: QueueState = await self._connection.operate("queues.get", name=name_of(queue))
+        found: QueueState = await self._connection.operate("queues.stats", name=name_of(queue))
         return found
 
     async def set(self, queue: Queue | str, **limits: Any) -> None:

@@ -20,6 +20,7 @@ CHANCE = "another value at every replay: use outlive.random() or outlive.uuid4()
 OUTSIDE = "the world outside: do this in a step, whose result is in the journal"
 THREAD = "a thread or a process of its own: do this in a step"
 SLEEP = "it blocks every run of the worker: use `await asyncio.sleep(...)`, which is durable"
+HASH = "another number in every process: use hashlib, or a key of your own"
 SET = "a set has no order that a replay repeats: walk through sorted(...)"
 NOT_AWAITED = "it is not awaited, so it is never called: write `await {name}(...)`"
 
@@ -36,6 +37,10 @@ _CALLS: Mapping[str, str] = {
             "time.monotonic_ns",
             "time.perf_counter",
             "time.perf_counter_ns",
+            "time.localtime",
+            "time.gmtime",
+            "time.ctime",
+            "time.strftime",
         ),
         TIME,
     ),
@@ -43,6 +48,8 @@ _CALLS: Mapping[str, str] = {
     **dict.fromkeys(("open", "input", "os.getenv", "os.system", "os.popen", "asyncio.open_connection"), OUTSIDE),
     **dict.fromkeys(("asyncio.create_subprocess_exec", "asyncio.create_subprocess_shell"), OUTSIDE),
     **dict.fromkeys(("asyncio.to_thread", "os.fork"), THREAD),
+    **dict.fromkeys(("os.listdir", "os.scandir", "os.walk", "os.stat", "os.getcwd", "os.getpid"), OUTSIDE),
+    **dict.fromkeys(("hash", "id"), HASH),
     "time.sleep": SLEEP,
 }
 _MODULES: Mapping[str, str] = {
@@ -55,13 +62,24 @@ _MODULES: Mapping[str, str] = {
     "socket": OUTSIDE,
     "subprocess": OUTSIDE,
     "sqlite3": OUTSIDE,
+    "glob": OUTSIDE,
+    "shutil": OUTSIDE,
+    "os.path": OUTSIDE,
     "threading": THREAD,
     "multiprocessing": THREAD,
     "concurrent.futures": THREAD,
 }
 """Every call of something in these modules."""
-_FILE_METHODS = frozenset({"read_text", "read_bytes", "write_text", "write_bytes"})
+_PURE = frozenset(
+    {f"os.path.{name}" for name in ("basename", "commonpath", "dirname", "join", "normpath", "split", "splitext")}
+)
+"""Functions of these modules that look at text only."""
+_FILE_METHODS = frozenset({"read_text", "read_bytes", "write_text", "write_bytes", "iterdir", "rglob"})
 _SETS = ("set", "frozenset")
+_OF_SETS = frozenset({"copy", "difference", "intersection", "symmetric_difference", "union"})
+"""Methods of a set that give a set."""
+_IN_ORDER = frozenset({"list", "tuple", "enumerate", "iter", "zip", "map", "filter", "outlive.map", "itertools.chain"})
+"""Functions that take the elements of their arguments one after the other."""
 
 
 class Finding(NamedTuple):
@@ -131,6 +149,14 @@ class _Module:
         """Names of steps and workflows."""
         for node in ast.walk(tree):
             self._import(node)
+        self._machines = {
+            target.id
+            for node in tree.body
+            if self._is_machine(node)
+            for target in ast.walk(node)
+            if isinstance(target, ast.Name) and isinstance(target.ctx, ast.Store)
+        }
+        """Names of machines: their routers are called again by a replay, as workflows are."""
         for node in tree.body:
             if isinstance(node, Function):
                 self._define(node)
@@ -144,11 +170,15 @@ class _Module:
             for alias in node.names:
                 self._names[alias.asname or alias.name] = f"{node.module}.{alias.name}"
 
+    def _is_machine(self, node: ast.stmt) -> bool:
+        value = node.value if isinstance(node, ast.Assign | ast.AnnAssign) else None
+        return isinstance(value, ast.Call) and self.name_of(value.func) == "outlive.Machine"
+
     def _define(self, node: Function) -> None:
         marks = {self.name_of(it.func if isinstance(it, ast.Call) else it) for it in node.decorator_list}
         if marks & {"outlive.workflow", "outlive.step", "outlive.remote_step"}:
             self.durable.add(node.name)
-        if "outlive.workflow" in marks:
+        if "outlive.workflow" in marks or marks & {f"{machine}.router" for machine in self._machines}:
             self.workflows.append(node)
         elif not marks:
             self.functions[node.name] = node
@@ -182,7 +212,9 @@ class _Look:
 
     def _at_node(self, node: ast.AST, sets: set[str]) -> Iterator[Finding]:
         if isinstance(node, ast.Call):
-            yield from self._at_call(node)
+            yield from self._at_call(node, sets)
+        elif isinstance(node, ast.Starred) and isinstance(node.ctx, ast.Load) and _is_set(node.value, sets):
+            yield self._finding(node, ast.unparse(node), SET)
         elif isinstance(node, ast.Attribute | ast.Subscript) and self._module.name_of(_base(node)) == "os.environ":
             yield self._finding(node, "os.environ", OUTSIDE)
         elif isinstance(node, ast.For | ast.AsyncFor | ast.comprehension) and _is_set(node.iter, sets):
@@ -190,11 +222,11 @@ class _Look:
         elif isinstance(node, ast.Expr) and (name := _called(node.value)) in self._module.durable:
             yield self._finding(node, f"{name}(...)", NOT_AWAITED.format(name=name))
 
-    def _at_call(self, node: ast.Call) -> Iterator[Finding]:
+    def _at_call(self, node: ast.Call, sets: set[str]) -> Iterator[Finding]:
         name = self._module.name_of(node.func)
-        remedy = _CALLS.get(name) or next(
-            (why for module, why in _MODULES.items() if name.startswith(f"{module}.")), ""
-        )
+        remedy = "" if name in self._module.functions or name in _PURE else _remedy_for(name)
+        if not remedy and _takes_order(name, node, sets):
+            yield self._finding(node, ast.unparse(node), SET)
         if not remedy and isinstance(node.func, ast.Attribute) and node.func.attr in _FILE_METHODS:
             remedy = OUTSIDE
         if not remedy and isinstance(node.func, ast.Attribute) and node.func.attr == "run_in_executor":
@@ -226,9 +258,26 @@ def _is_set(node: ast.expr, sets: Iterable[str]) -> bool:
         return not all(_is_task(element) for element in node.elts)
     if isinstance(node, ast.SetComp):
         return not _is_task(node.elt)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr | ast.BitAnd | ast.BitXor | ast.Sub):
+        return _is_set(node.left, sets) or _is_set(node.right, sets)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _OF_SETS:
+        return _is_set(node.func.value, sets)
     if _called(node) in _SETS:
         return True
     return isinstance(node, ast.Name) and node.id in sets
+
+
+def _remedy_for(name: str) -> str:
+    """The remedy for a call by its whole name; empty if it is repeated."""
+    return _CALLS.get(name) or next((why for module, why in _MODULES.items() if name.startswith(f"{module}.")), "")
+
+
+def _takes_order(name: str, node: ast.Call, sets: set[str]) -> bool:
+    """Whether a call takes the elements of a set one after the other: `list({1, 2})`, `names.pop()`."""
+    method = node.func.attr if isinstance(node.func, ast.Attribute) else ""
+    if name in _IN_ORDER or method == "join":
+        return any(_is_set(each, sets) for each in node.args)
+    return method == "pop" and not node.args and isinstance(node.func, ast.Attribute) and _is_set(node.func.value, sets)
 
 
 def _is_task(node: ast.expr) -> bool:
@@ -248,6 +297,16 @@ def _names_of_sets(function: Function) -> Iterator[ast.Name]:
                         # A name beside others gets a part of the value, which may be anything.
                         given.setdefault(each.id, []).append(node.value if each is target else ast.Constant(None))
                         targets[each.id] = each
+    for argument in (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs):
+        if argument.annotation is not None and _is_type_of_sets(argument.annotation):
+            given.setdefault(argument.arg, []).append(ast.Call(ast.Name("set"), [], []))
+            targets.setdefault(argument.arg, ast.Name(argument.arg))
     for name, values in given.items():
         if all(_is_set(value, ()) for value in values):
             yield targets[name]
+
+
+def _is_type_of_sets(annotation: ast.expr) -> bool:
+    """Whether an annotation is `set[...]`, and not of tasks."""
+    text = ast.unparse(annotation)
+    return text.partition("[")[0] in _SETS and "Task" not in text and "Future" not in text

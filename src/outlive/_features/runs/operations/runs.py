@@ -193,7 +193,7 @@ async def list_stuck(call: Call, query: IncompleteQuery) -> IncompleteList:
     return IncompleteList(items, items[-1].run.id if len(items) == query.limit else None)
 
 
-@operation("runs.get", "GET", "/runs/{run_id}", scope="viewer", reach="run", raises=MISSING)
+@operation("runs.info", "GET", "/runs/{run_id}", scope="viewer", reach="run", raises=MISSING)
 async def get_run(call: Call, run_id: str) -> Run:
     """One run."""
     return await call.view.run(run_id)
