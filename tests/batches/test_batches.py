@@ -358,31 +358,31 @@ async def test_rows_that_have_not_succeeded_are_a_batch_of_their_own(engine: out
         await batch.result()
     done = {item.result async for item in batch_items(batch) if item.error is None}
     assert 0 < len(done) < CHUNK_ITEMS_MAX
-    with pytest.raises(RunNotRetriableError, match=r"it is a batch.*batches\.get\('b'\)\.retry_failed\(\)"):
+    with pytest.raises(RunNotRetriableError, match=r"it is a batch.*batches\.retry\('b'\)"):
         await engine.retry("b~chunk1")
     stage.values["repaired"] = True
     stage.calls.clear()
 
     async with place.engine(registry=Registry(), worker=False) as stranger:
-        again = await stranger.batches.get("b").retry_failed(id="b-2")
+        again = await stranger.batches.get("b").retry(id="b-2")
 
     left = [n for n in rows if 10 * n not in done]
     assert [10 * n for n in left] == await engine.batches.get("b-2").results()
     assert sorted(stage.calls) == left
     assert (await engine.get(again.id).info()).tags == {"team": "a"}
     with pytest.raises(RunNotRetriableError, match=f"all of its {len(left)} items have succeeded"):
-        await engine.batches.get("b-2").retry_failed()
-    assert "b-2" == (await batch.retry_failed(id="b-2")).id
+        await engine.batches.get("b-2").retry()
+    assert "b-2" == (await batch.retry(id="b-2")).id
     await (await engine.start_batch(double_row, [1], id="other")).results()
     with pytest.raises(RunExistsError, match="use another id"):
-        await batch.retry_failed(id="other")
+        await batch.retry(id="other")
 
 
 async def test_a_batch_that_goes_on_has_no_rest(engine: outlive.Engine) -> None:
     """Its items may still succeed."""
     batch = await engine.start_batch(hold_item, [1])
     with pytest.raises(RunNotRetriableError, match="wait for its end, or cancel it"):
-        await batch.retry_failed()
+        await batch.retry()
     stage.gate("item").open()
     await batch.result()
 

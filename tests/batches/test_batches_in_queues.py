@@ -228,7 +228,7 @@ async def test_rows_that_failed_wait_in_the_same_queue_again() -> None:
         batch = await engine.start_batch(queued_item, [1, -2, -3], queue=one_per_key, key="k", id="b")
         assert await batch.result() == {"total": 3, "succeeded": 1, "failed": 2}
         stage.values["repaired"] = True
-        again = await batch.retry_failed(id="again")
+        again = await batch.retry(id="again")
         assert await again.results() == [-4, -6]
         assert {run.queue_key for run in await engine.list(queue="one_per_key", id_prefix="again", internal=True)} == {
             "k"

@@ -31,9 +31,7 @@ from tests.http.problems import EVERY, example_of
             "`outlive approvals list --run a` shows the approvals that the run has asked for",
         ),
         (
-            RunNotRetriableError(
-                "a", Why("no", Advice("batches.retry_failed", {"batch_id": "a"}, "starts another one"))
-            ),
+            RunNotRetriableError("a", Why("no", Advice("batches.retry", {"batch_id": "a"}, "starts another one"))),
             "`outlive batches retry a` starts another one",
         ),
         (Why("it is paused", Advice("resume", {"all": True}, "lets it go on")), "`outlive runs resume --all` lets it"),

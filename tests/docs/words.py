@@ -21,11 +21,14 @@ from outlive.types import Batch, BulkOperation, RunHandle
 from tests.docs import public
 
 PATH = "reference/words.md"
-HEAD = """One act has one name: `engine.queues.pause`, the operation `queues.pause`, and `outlive queues pause`. Verbs
-of runs are the engine's own in Python, and below `runs` elsewhere. `run`, `batch` and `operation` are handles, which
-Python gives. Parameters, fields and options have the same names too: `reason=`, `"reason"`, `--reason`."""
+HEAD = """An act has one name: `engine.queues.pause`, the operation `queues.pause`, and `outlive queues pause`;
+the tables have the few that differ. Verbs of runs are the engine's own in Python, and below `runs` elsewhere. `run`,
+`batch` and `operation` are handles, which Python gives. Parameters, fields and options have the same names too:
+`reason=`, `"reason"`, `--reason`."""
 HANDLES = {"run": RunHandle, "batch": Batch, "operation": BulkOperation}
 """The handles, by what a program calls them."""
+SPACES = {"run": "runs", "batch": "batches", "operation": "bulk"}
+"""The namespace of each handle."""
 
 PYTHON = {
     "engine.start_by_name": "runs.start",
@@ -33,41 +36,30 @@ PYTHON = {
     "engine.get": "handle",
     "engine.batches.get": "handle",
     "engine.bulk.get": "handle",
-    "engine.info": "runs.get",
     "engine.purge": "bulk.purge",
     "engine.health": "health.get",
     "engine.import_run": "runs.import",
     "engine.asgi": "serve",
-    "engine.queues.stats": "queues.get",
     "engine.approvals.links.create": "approvals.create_link",
     "engine.approvals.links.use": "approvals.use_link",
-    "engine.events.add_sink": "events.set_sink",
-    "engine.flows.info": "flows.get",
-    "engine.flows.get": "flows.document",
     "engine.flows.document_of": "runs.document",
     "engine.quotas.set": "namespaces.quota",
     "engine.quotas.get": "namespaces.quota",
     "engine.quotas.usage": "namespaces.quota",
-    "run.info": "runs.get",
-    "run.status": "runs.get",
-    "run.until": "runs.get",
+    "run.status": "runs.info",
+    "run.until": "runs.info",
     "run.watch": "runs.published",
     "run.stream": "runs.follow_stream",
     "run.answer": "asks.answer",
     "run.approve": "approvals.approve",
     "run.reject": "approvals.reject",
     "run.dead_letters": "dead_letters.list",
-    "batch.info": "batches.get",
-    "batch.status": "batches.get",
-    "batch.items": "batches.follow",
-    "batch.outcomes": "batches.items",
-    "batch.results": "batches.items",
-    "batch.failures": "batches.items",
+    "batch.status": "batches.info",
+    "batch.results": "batches.outcomes",
+    "batch.failures": "batches.outcomes",
     "batch.result": "runs.result",
     "batch.cancel": "runs.cancel",
-    "batch.retry_failed": "batches.retry",
-    "operation.progress": "bulk.get",
-    "operation.result": "bulk.get",
+    "operation.result": "bulk.progress",
     "operation.cancel": "runs.cancel",
 }
 """Verbs that are called otherwise than their operation."""
@@ -81,12 +73,12 @@ COMMANDS = {
     "check-deploy": "deploys.journals",
     "runs approve": "approvals.approve",
     "runs reject": "approvals.reject",
-    "runs show": "runs.get",
+    "runs show": "runs.info",
     "runs skip": "runs.skip_step",
     "runs tail": "runs.follow",
     "runs operations": "bulk.list",
     "runs purge": "bulk.purge",
-    "batches show": "batches.get",
+    "batches show": "batches.info",
     "flows run": "flows.start",
     "flows batch": "batches.start",
     "flows draft": "flows.save_draft",
@@ -179,7 +171,7 @@ def verbs() -> dict[str, str]:
     for space, kind in {**public.spaces_in(Engine), "approvals.links": LinkVerbs}.items():
         found |= {f"engine.{space}.{name}": f"{space}.{name}" for name in _methods(kind)}
     for handle, kind in HANDLES.items():
-        found |= {f"{handle}.{name}": f"runs.{name}" for name in _methods(kind)}
+        found |= {f"{handle}.{name}": f"{SPACES[handle]}.{name}" for name in _methods(kind)}
     return {name: PYTHON.get(name, act) for name, act in found.items()}
 
 

@@ -118,7 +118,7 @@ await client.runs.signal("order-7", "paid", { payload: 100 }, { idempotencyKey: 
 await client.runs.signal("order-7", "paid", { payload: 100 }, { idempotencyKey: "evt-1" });
 const ended = await client.runs.result("order-7", { wait: 20 });
 const page = await client.runs.list({ status: ["succeeded"], tag: ["tenant=a"] });
-const refused = await client.runs.get("no / such").catch((error) => error);
+const refused = await client.runs.info("no / such").catch((error) => error);
 console.log(JSON.stringify({
   ids: [started.id, again.id],
   result: ended,

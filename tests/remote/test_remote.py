@@ -262,7 +262,7 @@ async def test_a_batch_is_started_and_read(remote: Remote) -> None:
     assert (result, type(error), str(error)) == ("1 g", ValueError, "it weighs nothing")
     assert (await bad.status()) == "succeeded"
     assert await bad.result() == {"total": 2, "succeeded": 1, "failed": 1}
-    assert (await bad.retry_failed(id="labels-3")).id == "labels-3"
+    assert (await bad.retry(id="labels-3")).id == "labels-3"
     empty = await remote.start_batch(label_parcel, [])
     assert [item.value async for item in empty.items()] == await empty.results(timeout=30) == []
 

@@ -65,7 +65,7 @@ Verb = Callable[[Remote], Awaitable[Any]]
         ),
         (lambda it: it.batches.get("b").cancel(reason="no"), "runs.cancel", {"body": {"reason": "no"}, "run_id": "b"}),
         (lambda it: it.bulk.get("x").cancel(reason="no"), "runs.cancel", {"body": {"reason": "no"}, "run_id": "x"}),
-        (lambda it: it.bulk.get("x").progress(), "bulk.get", {"operation_id": "x"}),
+        (lambda it: it.bulk.get("x").progress(), "bulk.progress", {"operation_id": "x"}),
         (lambda it: it.queues.reset("mail"), "queues.reset", {"name": "mail"}),
         (
             lambda it: it.queues.pause("mail", reason="rain"),
@@ -134,7 +134,7 @@ async def test_bulk_operation_is_waited_for_and_says_how_far_it_came() -> None:
         ("bulk.start", {"body": {"workflow": "order", "id": "x", "reason": "sold out", "verb": "cancel"}}),
         ("bulk.start_purge", {"body": {"workflow": "order", "older_than": 86400.0}}),
     ]
-    assert ["runs.result", "bulk.get"] == [name for name, _ in asked.requests[2:]]
+    assert ["runs.result", "bulk.progress"] == [name for name, _ in asked.requests[2:]]
 
 
 async def test_result_of_a_run_that_is_parked_is_not_waited_for() -> None:

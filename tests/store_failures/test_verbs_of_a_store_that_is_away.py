@@ -195,7 +195,7 @@ def verbs_of_handles(engine: outlive.Engine) -> Verbs:
         "batch.outcomes": batch.outcomes,
         "batch.result": batch.result,
         "batch.results": batch.results,
-        "batch.retry_failed": batch.retry_failed,
+        "batch.retry": batch.retry,
         "batch.status": batch.status,
         "operation.cancel": operation.cancel,
         "operation.progress": operation.progress,

@@ -1818,21 +1818,13 @@ export interface AuditVerifyQuery {
   keep?: number;
 }
 
-/** What `batches.follow` may be asked for. */
-export interface BatchesFollowQuery {
+/** What `batches.items` may be asked for. */
+export interface BatchesItemsQuery {
   /**
    * The position of the last item that is known already, or the id of its message; the header `Last-Event-ID` goes
    * before it.
    */
   after?: string;
-}
-
-/** What `batches.items` may be asked for. */
-export interface BatchesItemsQuery {
-  /** The place of the last item of the page before. */
-  after?: number;
-  limit?: number;
-  status?: "failed" | "succeeded";
 }
 
 /** What `batches.list` may be asked for. */
@@ -1844,6 +1836,14 @@ export interface BatchesListQuery {
   until?: string;
   limit?: number;
   after?: string;
+}
+
+/** What `batches.outcomes` may be asked for. */
+export interface BatchesOutcomesQuery {
+  /** The place of the last item of the page before. */
+  after?: number;
+  limit?: number;
+  status?: "failed" | "succeeded";
 }
 
 /** What `bulk.list` may be asked for. */
@@ -1868,8 +1868,8 @@ export interface FlowsDeleteQuery {
   expected?: number;
 }
 
-/** What `flows.document` may be asked for. */
-export interface FlowsDocumentQuery {
+/** What `flows.get` may be asked for. */
+export interface FlowsGetQuery {
   /** The published one unless given. */
   revision?: number;
   draft?: boolean;
@@ -2172,6 +2172,15 @@ export class BatchesOperations {
   }
 
   /**
+   * A batch: how many items have ended, and how.
+   *
+   * Needs the scope `viewer`.
+   */
+  info(batchId: string, options?: RequestOptions): Promise<BatchInfo> {
+    return this.#to.json("GET", `/api/v1/batches/${encodeURIComponent(batchId)}`, { options });
+  }
+
+  /**
    * The items of a batch as they finish, as server-sent events; items that have finished before come first.
    *
    * Messages: `item` (as `GET /batches/{batch_id}/items` has it), `end` (it has ended, or nothing more comes until
@@ -2180,28 +2189,8 @@ export class BatchesOperations {
    *
    * Needs the scope `viewer`.
    */
-  follow(batchId: string, query?: BatchesFollowQuery, options?: RequestOptions): AsyncGenerator<Message<"item", ItemView> | Message<"end", BatchEnd>> {
+  items(batchId: string, query?: BatchesItemsQuery, options?: RequestOptions): AsyncGenerator<Message<"item", ItemView> | Message<"end", BatchEnd>> {
     return this.#to.follow("GET", `/api/v1/batches/${encodeURIComponent(batchId)}/follow`, { query, options });
-  }
-
-  /**
-   * A batch: how many items have ended, and how.
-   *
-   * Needs the scope `viewer`.
-   */
-  get(batchId: string, options?: RequestOptions): Promise<BatchInfo> {
-    return this.#to.json("GET", `/api/v1/batches/${encodeURIComponent(batchId)}`, { options });
-  }
-
-  /**
-   * Items of a batch that have ended, in the order of their rows; those under way are not in it yet.
-   *
-   * A page has fewer than were asked for where they are large, and `next` says whether there are more.
-   *
-   * Needs the scope `viewer`.
-   */
-  items(batchId: string, query?: BatchesItemsQuery, options?: RequestOptions): Promise<ItemsPage> {
-    return this.#to.json("GET", `/api/v1/batches/${encodeURIComponent(batchId)}/items`, { query, options });
   }
 
   /**
@@ -2211,6 +2200,17 @@ export class BatchesOperations {
    */
   list(query?: BatchesListQuery, options?: RequestOptions): Promise<BatchesPage> {
     return this.#to.json("GET", `/api/v1/batches`, { query, options });
+  }
+
+  /**
+   * Items of a batch that have ended, in the order of their rows; those under way are not in it yet.
+   *
+   * A page has fewer than were asked for where they are large, and `next` says whether there are more.
+   *
+   * Needs the scope `viewer`.
+   */
+  outcomes(batchId: string, query?: BatchesOutcomesQuery, options?: RequestOptions): Promise<ItemsPage> {
+    return this.#to.json("GET", `/api/v1/batches/${encodeURIComponent(batchId)}/items`, { query, options });
   }
 
   /**
@@ -2249,17 +2249,6 @@ export class BulkOperations {
   }
 
   /**
-   * A verb for many runs: how far it has come, and which runs have refused.
-   *
-   * It is stopped as every run is: `POST /runs/{run_id}/cancel`; what it has done stays.
-   *
-   * Needs the scope `viewer`.
-   */
-  get(operationId: string, options?: RequestOptions): Promise<BulkProgress> {
-    return this.#to.json("GET", `/api/v1/bulk/operations/${encodeURIComponent(operationId)}`, { options });
-  }
-
-  /**
    * Verbs for many runs, the newest first, each with how far it has come.
    *
    * Needs the scope `viewer`.
@@ -2277,6 +2266,17 @@ export class BulkOperations {
    */
   pause(body: PauseRuns, options?: RequestOptions): Promise<Outcomes> {
     return this.#to.json("POST", `/api/v1/bulk/pause`, { body, options });
+  }
+
+  /**
+   * A verb for many runs: how far it has come, and which runs have refused.
+   *
+   * It is stopped as every run is: `POST /runs/{run_id}/cancel`; what it has done stays.
+   *
+   * Needs the scope `viewer`.
+   */
+  progress(operationId: string, options?: RequestOptions): Promise<BulkProgress> {
+    return this.#to.json("GET", `/api/v1/bulk/operations/${encodeURIComponent(operationId)}`, { options });
   }
 
   /**
@@ -2387,6 +2387,15 @@ export class EventsOperations {
   }
 
   /**
+   * Deliver events of these types to an address, from now on.
+   *
+   * Needs the scope `admin`.
+   */
+  addSink(name: string, body: SetSink, options?: RequestOptions): Promise<Done> {
+    return this.#to.json("PUT", `/api/v1/sinks/${encodeURIComponent(name)}`, { body, options });
+  }
+
+  /**
    * Start no runs of a workflow whose code is gone for good.
    *
    * Needs the scope `admin`.
@@ -2411,15 +2420,6 @@ export class EventsOperations {
    */
   send(body: SendEvent, options?: RequestOptions): Promise<Sent> {
     return this.#to.json("POST", `/api/v1/events`, { body, options });
-  }
-
-  /**
-   * Deliver events of these types to an address, from now on.
-   *
-   * Needs the scope `admin`.
-   */
-  setSink(name: string, body: SetSink, options?: RequestOptions): Promise<Done> {
-    return this.#to.json("PUT", `/api/v1/sinks/${encodeURIComponent(name)}`, { body, options });
   }
 
   /**
@@ -2496,15 +2496,6 @@ export class FlowsOperations {
   }
 
   /**
-   * The document of a flow: of the published revision unless another one, or the draft, is asked for.
-   *
-   * Needs the scope `viewer`.
-   */
-  document(name: string, query?: FlowsDocumentQuery, options?: RequestOptions): Promise<DocumentView> {
-    return this.#to.json("GET", `/api/v1/flows/${encodeURIComponent(name)}/document`, { query, options });
-  }
-
-  /**
    * Let a flow start runs again, by name and by its triggers.
    *
    * Needs the scope `admin`.
@@ -2514,12 +2505,12 @@ export class FlowsOperations {
   }
 
   /**
-   * One flow of the library.
+   * The document of a flow: of the published revision unless another one, or the draft, is asked for.
    *
    * Needs the scope `viewer`.
    */
-  get(name: string, options?: RequestOptions): Promise<Flow> {
-    return this.#to.json("GET", `/api/v1/flows/${encodeURIComponent(name)}`, { options });
+  get(name: string, query?: FlowsGetQuery, options?: RequestOptions): Promise<DocumentView> {
+    return this.#to.json("GET", `/api/v1/flows/${encodeURIComponent(name)}/document`, { query, options });
   }
 
   /**
@@ -2538,6 +2529,15 @@ export class FlowsOperations {
    */
   history(name: string, options?: RequestOptions): Promise<RevisionsList> {
     return this.#to.json("GET", `/api/v1/flows/${encodeURIComponent(name)}/history`, { options });
+  }
+
+  /**
+   * One flow of the library.
+   *
+   * Needs the scope `viewer`.
+   */
+  info(name: string, options?: RequestOptions): Promise<Flow> {
+    return this.#to.json("GET", `/api/v1/flows/${encodeURIComponent(name)}`, { options });
   }
 
   /**
@@ -2744,15 +2744,6 @@ export class QueuesOperations {
   }
 
   /**
-   * How full a queue is, which runs hold its slots, and what it allows.
-   *
-   * Needs the scope `viewer`.
-   */
-  get(name: string, options?: RequestOptions): Promise<QueueState> {
-    return this.#to.json("GET", `/api/v1/queues/${encodeURIComponent(name)}`, { options });
-  }
-
-  /**
    * Every queue that has runs, that was changed, or that code declares; by name.
    *
    * Needs the scope `viewer`.
@@ -2795,6 +2786,15 @@ export class QueuesOperations {
    */
   set(name: string, body: SetQueue, options?: RequestOptions): Promise<QueueState> {
     return this.#to.json("PUT", `/api/v1/queues/${encodeURIComponent(name)}`, { body, options });
+  }
+
+  /**
+   * How full a queue is, which runs hold its slots, and what it allows.
+   *
+   * Needs the scope `viewer`.
+   */
+  stats(name: string, options?: RequestOptions): Promise<QueueState> {
+    return this.#to.json("GET", `/api/v1/queues/${encodeURIComponent(name)}`, { options });
   }
 }
 
@@ -2924,15 +2924,6 @@ export class RunsOperations {
   }
 
   /**
-   * One run.
-   *
-   * Needs the scope `viewer`.
-   */
-  get(runId: string, options?: RequestOptions): Promise<Run> {
-    return this.#to.json("GET", `/api/v1/runs/${encodeURIComponent(runId)}`, { options });
-  }
-
-  /**
    * The steps of a run's flow, or the states of its machine, with where the run is in them.
    *
    * The graph of a function is empty. So is that of a flow whose document is not in the library, and that of a machine
@@ -2951,6 +2942,15 @@ export class RunsOperations {
    */
   history(runId: string, query?: RunsHistoryQuery, options?: RequestOptions): Promise<HistoryView> {
     return this.#to.json("GET", `/api/v1/runs/${encodeURIComponent(runId)}/history`, { query, options });
+  }
+
+  /**
+   * One run.
+   *
+   * Needs the scope `viewer`.
+   */
+  info(runId: string, options?: RequestOptions): Promise<Run> {
+    return this.#to.json("GET", `/api/v1/runs/${encodeURIComponent(runId)}`, { options });
   }
 
   /**

@@ -15,7 +15,7 @@ COMMANDS: dict[tuple[str, str], str] = {
     ("approvals.list", "run_id"): "approvals list --run {run_id}",
     ("ask", "run_id"): "ask {run_id} {name} --key {key}",
     ("asks.answer", "run_id"): "ask {run_id} {name} --key {key}",
-    ("batches.retry_failed", "batch_id"): "batches retry {batch_id}",
+    ("batches.retry", "batch_id"): "batches retry {batch_id}",
     ("cancel", "run_id"): "runs cancel {run_id}",
     ("flows.enable", "name"): "flows enable {name}",
     ("flows.list", ""): "flows list",

@@ -765,7 +765,7 @@ class SyncBatch(Blocking, Generic[R]):
         def items(self) -> Generator[BatchItem[R], None, None]:
             """See `Batch`."""
 
-        def retry_failed(self, *, id: str | None = None) -> SyncBatch[R]:
+        def retry(self, *, id: str | None = None) -> SyncBatch[R]:
             """See `Batch`."""
 
         status = Verb(Batch.status)

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-SUBJECTS = frozenset({"key_id", "name", "queue", "run_id"})
+SUBJECTS = frozenset({"batch_id", "key_id", "name", "queue", "run_id"})
 """Arguments that a call in Python has by position."""
 
 
@@ -38,8 +38,6 @@ class Advice(msgspec.Struct, frozen=True):
         return f"<Advice {self}>"
 
     def __str__(self) -> str:
-        if self.kind == ("batches.retry_failed", "batch_id"):  # A verb of the handle.
-            return self.with_effect(f"engine.batches.get({self.arguments['batch_id']!r}).retry_failed()")
         given = (f"{it!r}" if name in SUBJECTS else f"{name}={it!r}" for name, it in self.arguments.items())
         return self.with_effect(f"engine.{self.verb}({', '.join(given)})")
 

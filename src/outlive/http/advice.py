@@ -12,7 +12,7 @@ REQUESTS: dict[tuple[str, str], str] = {
     ("approvals.list", "run_id"): "GET /api/v1/runs/{run_id}/approvals",
     ("ask", "run_id"): "POST /api/v1/runs/{run_id}/asks/{name}",
     ("asks.answer", "run_id"): "GET /api/v1/runs/{run_id}/asks/{name}/{key}",
-    ("batches.retry_failed", "batch_id"): "POST /api/v1/batches/{batch_id}/retry",
+    ("batches.retry", "batch_id"): "POST /api/v1/batches/{batch_id}/retry",
     ("cancel", "run_id"): "POST /api/v1/runs/{run_id}/cancel",
     ("flows.enable", "name"): "POST /api/v1/flows/{name}/enable",
     ("flows.list", ""): "GET /api/v1/flows",

@@ -256,7 +256,7 @@ class Batch(ABC, Generic[R]):
         does not wait, and needs no code of the batch."""
 
     @abstractmethod
-    async def retry_failed(self, *, id: str | None = None) -> Batch[R]:
+    async def retry(self, *, id: str | None = None) -> Batch[R]:
         """Start another batch, when this one has ended: of its rows that have not succeeded, in their order, each with
         all attempts again. Items that were never begun are among them. The code need not be in this process.
 
@@ -327,7 +327,7 @@ class StoredBatch(Batch[R]):
     async def failures(self, *, limit: int = 1_000) -> list[ItemFailure]:
         return await self._reader.failures(self.id, limit=given.whole("batch.failures", "limit", limit))
 
-    async def retry_failed(self, *, id: str | None = None) -> Batch[R]:
+    async def retry(self, *, id: str | None = None) -> Batch[R]:
         return await self._retry(self.id, id)
 
     async def result(self, timeout: given.Span | None = None) -> dict[str, int]:

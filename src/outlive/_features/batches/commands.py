@@ -84,5 +84,5 @@ def show(*, batch_id: str, url: str, as_json: bool) -> None:
 @json_option
 def retry(*, batch_id: str, new_id: str | None, url: str, as_json: bool) -> None:
     """Start another batch of the rows of this one that have not succeeded, and print its id."""
-    found = ask(url, lambda engine: engine.batches.get(batch_id).retry_failed(id=new_id)).id
+    found = ask(url, lambda engine: engine.batches.get(batch_id).retry(id=new_id)).id
     say(found, {"id": found}, as_json=as_json)

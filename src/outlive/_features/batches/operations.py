@@ -149,7 +149,7 @@ async def list_batches(call: Call, query: BatchesQuery) -> BatchesPage:
     return BatchesPage(page, page.next, page.previous)
 
 
-@operation("batches.get", "GET", "/batches/{batch_id}", scope="viewer", reach="run", raises=MISSING)
+@operation("batches.info", "GET", "/batches/{batch_id}", scope="viewer", reach="run", raises=MISSING)
 async def get_batch(call: Call, batch_id: str) -> BatchInfo:
     """A batch: how many items have ended, and how."""
     await call.view.plan_of(batch_id)
@@ -157,7 +157,7 @@ async def get_batch(call: Call, batch_id: str) -> BatchInfo:
     return structs.replace(info, why=why.summary, advice=why.advice)
 
 
-@operation("batches.items", "GET", "/batches/{batch_id}/items", scope="viewer", reach="run", raises=MISSING)
+@operation("batches.outcomes", "GET", "/batches/{batch_id}/items", scope="viewer", reach="run", raises=MISSING)
 async def list_items(call: Call, batch_id: str, query: ItemsQuery) -> ItemsPage:
     """Items of a batch that have ended, in the order of their rows; those under way are not in it yet.
 
@@ -170,7 +170,7 @@ async def list_items(call: Call, batch_id: str, query: ItemsQuery) -> ItemsPage:
 
 
 @operation(
-    "batches.follow",
+    "batches.items",
     "GET",
     "/batches/{batch_id}/follow",
     scope="viewer",
@@ -210,4 +210,4 @@ async def retry_batch(call: Call, batch_id: str, body: RetryBatch | None = None)
     """Start another batch, of the rows of this one that have not succeeded."""
     new_id = (body or RetryBatch()).id or made_id(call, "batch")
     await check_id(call, new_id)
-    return Started((await call.engine.batches.get(batch_id).retry_failed(id=new_id)).id)
+    return Started((await call.engine.batches.get(batch_id).retry(id=new_id)).id)

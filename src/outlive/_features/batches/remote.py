@@ -36,7 +36,7 @@ class RemoteBatch(Batch[R]):
         self._work: BatchInfo | None = None
 
     async def info(self) -> BatchInfo:
-        found: BatchInfo = await self._connection.operate("batches.get", batch_id=self.id)
+        found: BatchInfo = await self._connection.operate("batches.info", batch_id=self.id)
         return found
 
     async def result(self, timeout: given.Span | None = None) -> dict[str, int]:
@@ -45,7 +45,7 @@ class RemoteBatch(Batch[R]):
 
     async def items(self) -> AsyncIterator[BatchItem[R]]:
         seen_to, seen = -1, set[int]()
-        async for message in self._connection.follow("batches.follow", {}, batch_id=self.id):
+        async for message in self._connection.follow("batches.items", {}, batch_id=self.id):
             if message.name == "item":
                 item = msgspec.convert(message.data, ItemView)
                 if item.index <= seen_to or item.index in seen:
@@ -79,7 +79,7 @@ class RemoteBatch(Batch[R]):
         after: int | None = -1
         while after is not None:
             page = await self._connection.operate(
-                "batches.items", query={"after": after, "limit": PAGE, **query}, batch_id=self.id
+                "batches.outcomes", query={"after": after, "limit": PAGE, **query}, batch_id=self.id
             )
             for item in page.items:
                 yield item
@@ -105,7 +105,7 @@ class RemoteBatch(Batch[R]):
             is_step=self._work.kind == "step",
         )
 
-    async def retry_failed(self, *, id: str | None = None) -> Batch[R]:
+    async def retry(self, *, id: str | None = None) -> Batch[R]:
         found = await self._connection.operate("batches.retry", body={"id": id}, batch_id=self.id)
         return RemoteBatch(self._new_run(found.id), self._connection, self._new_run, self._spec)
 

@@ -91,7 +91,7 @@ class Batches:
         return self._starter.get(known_run_id("engine.batches.get", batch_id, name="batch_id"))
 
     async def retry(self, batch_id: str, *, id: str | None = None) -> Batch[Any]:
-        """A new batch of the rows that have not succeeded in another one, which has ended. See `Batch.retry_failed`."""
+        """A new batch of the rows that have not succeeded in another one, which has ended. See `Batch.retry`."""
         return await self._starter.retry(known_run_id("engine.batches.retry", batch_id, name="batch_id"), id)
 
 
@@ -254,7 +254,7 @@ class BatchStarter:
         return StoredBatch(StoredRun(self._client, run_id), self.reader, self.retry)
 
     async def retry(self, batch_id: str, id: str | None) -> Batch[Any]:
-        """A batch of the rows of another one that have not succeeded. See `Batch.retry_failed`."""
+        """A batch of the rows of another one that have not succeeded. See `Batch.retry`."""
         run, access = await self._client.info(batch_id), self._client.access
         plan = await self.reader.plan_of(run)
         new_id = self._client.new_id() if id is None else check_run_id(id)

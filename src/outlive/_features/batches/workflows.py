@@ -250,7 +250,7 @@ class BatchWorkflows(OwnWorkflows):
     def no_retry(self, root: Run) -> str:
         """A batch is retried by another one."""
         batch = {"batch_id": root.id.partition("~")[0]}
-        advice = Advice("batches.retry_failed", batch, "starts another one of what has not succeeded")
+        advice = Advice("batches.retry", batch, "starts another one of what has not succeeded")
         return Why("it is a batch, or a chunk of one", advice)
 
     def no_fork(self, root: Run) -> str:

@@ -149,7 +149,7 @@ async def list_bulk(call: Call, query: BulksQuery) -> BulkPageView:
     return BulkPageView(page, page.next, page.previous)
 
 
-@operation("bulk.get", "GET", "/bulk/operations/{operation_id}", scope="viewer", raises=(e.RunNotFoundError,))
+@operation("bulk.progress", "GET", "/bulk/operations/{operation_id}", scope="viewer", raises=(e.RunNotFoundError,))
 async def get_bulk(call: Call, operation_id: str) -> BulkProgress:
     """A verb for many runs: how far it has come, and which runs have refused.
 

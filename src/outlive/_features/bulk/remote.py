@@ -44,7 +44,7 @@ class RemoteBulk:
         return BulkOperation(self._new_run(operation_id), self._progress)
 
     async def _progress(self, operation_id: str) -> BulkProgress:
-        found: BulkProgress = await self._connection.operate("bulk.get", operation_id=operation_id)
+        found: BulkProgress = await self._connection.operate("bulk.progress", operation_id=operation_id)
         return found
 
     async def list(self, *, limit: int = 20, after: str | None = None) -> Page[BulkProgress]:

@@ -79,8 +79,8 @@ async def list_sinks(call: Call) -> SinksList:
     return SinksList(await call.engine.events.sinks())
 
 
-@operation("events.set_sink", "PUT", "/sinks/{name}", scope="admin")
-async def set_sink(call: Call, name: Name, body: SetSink) -> Done:
+@operation("events.add_sink", "PUT", "/sinks/{name}", scope="admin")
+async def add_sink(call: Call, name: Name, body: SetSink) -> Done:
     """Deliver events of these types to an address, from now on."""
     await call.engine.events.add_sink(name, body.url, types=body.types or ("*",), secret=body.secret)
     return Done(name)

@@ -46,7 +46,7 @@ class RemoteEvents:
     async def add_sink(self, name: str, url: str, *, types: Sequence[str] = ("*",), secret: str | None = None) -> None:
         """See `Events.add_sink`."""
         await self._connection.operate(
-            "events.set_sink", body={"url": url, "types": list(types), "secret": secret}, name=name
+            "events.add_sink", body={"url": url, "types": list(types), "secret": secret}, name=name
         )
 
     async def remove_sink(self, name: str) -> None:

@@ -19,7 +19,7 @@ export const VIEWS = [
   { path: '/new-flow', module: './views/new-flow.js' },
   { path: '/workflows', name: 'Workflows', key: 'l', needs: 'workflows.list', module: './views/workflows.js' },
   { path: '/workflows/:name', module: './views/workflow.js' },
-  { path: '/batches', name: 'Batches', more: true, key: 'b', needs: 'batches.get', module: './views/batches.js' },
+  { path: '/batches', name: 'Batches', more: true, key: 'b', needs: 'batches.info', module: './views/batches.js' },
   { path: '/batches/:id', module: './views/batches.js' },
   {
     path: '/workers',

@@ -200,7 +200,7 @@ class _Work:
 
     async def _start(self, engine: Engine, flow: Any) -> Batch[Any]:
         if self._retry_failed is not None:
-            return await engine.batches.get(self._retry_failed).retry_failed(id=self._id)
+            return await engine.batches.get(self._retry_failed).retry(id=self._id)
         if flow is None:
             flow = await engine.flows._find(self._name)
         return await engine.start_batch(flow, self._rows(), id=self._id, **self._options)

@@ -190,7 +190,7 @@ function Waiting({ it }) {
       label="queues with runs"
       rows=${it.queues}
       id=${(each) => each.name}
-      href=${can('queues.get') ? (each) => href(at`/queues/${each.name}`) : undefined}
+      href=${can('queues.stats') ? (each) => href(at`/queues/${each.name}`) : undefined}
       columns=${columns}
       empty=${html`<${Empty} title="No queue has runs.">
         <a href=${href('/queues')}>All queues</a>
