@@ -21,8 +21,11 @@ from outlive.http.operation import EVENT_STREAM, OPERATIONS
 from outlive.http.problem import problem_of
 from outlive.testing import TestEngine
 from outlive.types import Why
-from tests.http.caller import Caller
+from tests.http.caller import Answer, Caller
 from tests.http.problems import EVERY, example_of
+
+OF_PYTHON = re.compile(r"=None|datetime\.|page\.next|\w+='|\w+=\"|\bNone\b|\bTrue\b|\bFalse\b")
+"""The signs of Python in a sentence for a caller of the API."""
 
 
 @pytest.mark.parametrize("kind", EVERY.values(), ids=EVERY)
@@ -45,8 +48,43 @@ async def test_no_operation_answers_with_a_call_of_python(engine: TestEngine) ->
             answer = await api.send(it.method, re.sub(r"\{\w+\}", "1", it.path), body)
             statuses.add(answer.status)
             assert b"engine." not in answer.body, it.name
+            assert answer.status < 400 or not OF_PYTHON.search(said(answer)), (it.name, said(answer))
 
     assert {400, 404, 422} <= statuses
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("POST", "/schedules/x/backfill", {"start": "2019-01-02T00:00:00Z", "end": "2019-01-01T00:00:00Z"}),
+        ("POST", "/bulk/cancel", {}),
+        ("POST", "/bulk/pause", {}),
+        ("GET", "/runs?after=zz", None),
+        ("GET", "/approvals?after=zz", None),
+        ("POST", "/runs", {"workflow": "advised", "key": "x"}),
+        ("POST", "/runs", {"workflow": "advised", "delay": 5, "start_at": "2030-01-01T00:00:00Z"}),
+        ("POST", "/runs", {"workflow": "advised", "tags": {"": "x"}}),
+        ("POST", "/runs", {"workflow": "advised", "id": "taken", "on_conflict": "reject"}),
+        ("PUT", "/sinks/x", {"url": "https://a:b@crm.example/hooks"}),
+        ("PUT", "/sinks/x", {"url": "https://crm.example/hooks", "secret": "no name"}),
+    ],
+    ids=str,
+)
+async def test_a_refusal_has_the_values_of_json(
+    engine: TestEngine, method: str, path: str, body: dict[str, Any] | None
+) -> None:
+    """An argument that cannot work is named with its field, its value as JSON, and an example as JSON."""
+    await engine.start(advised, id="taken")
+    await engine.schedules.set("x", outlive.every(minutes=5), advised)
+    answer = await Caller(Api(engine)).send(method, f"/api/v1{path}", body)
+
+    assert answer.status in (404, 409, 422), answer.body
+    assert not OF_PYTHON.search(said(answer)), said(answer)
+
+
+def said(answer: Answer) -> str:
+    """The sentences of a problem."""
+    return f"{answer.data['detail']} {answer.data['next']}"
 
 
 def test_every_request_that_is_advised_is_an_operation() -> None:

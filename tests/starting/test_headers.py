@@ -102,7 +102,7 @@ async def test_people_see_headers_without_what_is_hidden() -> None:
 @pytest.mark.parametrize(
     ("bad", "kind", "message"),
     [
-        (5, ArgumentTypeError, 'give text by name, for example headers={"tenant": "a"}'),
+        (5, ArgumentTypeError, "give text by name, for example headers={'tenant': 'a'}"),
         ({"tenant": 5}, ArgumentTypeError, "give text by name"),
         ({"": "a"}, InvalidArgumentError, "give text of 1 to 200 characters"),
         ({"tenant": "a\0"}, InvalidArgumentError, "no store can keep a NUL"),

@@ -39,11 +39,22 @@ COMMANDS: dict[tuple[str, str], str] = {
 def as_typed(said: object) -> str:
     """An error, or what `why` said, with its advice as commands; anything else as it is."""
     from outlive._kernel.model.why import Why
-    from outlive.errors import OutliveError
+    from outlive.errors import InvalidArgumentError, OutliveError
 
+    if isinstance(said, InvalidArgumentError):
+        given = "" if said.given is None else f" {_word(said.given)}"
+        like = "" if said.example is None else f", for example {_word(said.example)}"
+        return f"{said.name.replace('_', ' ')}{given} cannot work: {said.wanted}{like}"
     if isinstance(said, OutliveError | Why):
         return typed(said.summary, said.advice)
     return str(said)
+
+
+def _word(value: object) -> str:
+    """A value as a person types it."""
+    from outlive.errors.program import shown, shown_text
+
+    return shown_text(value) if isinstance(value, str) and value else shown(value)
 
 
 def typed(summary: str, advice: Iterable[Advice]) -> str:

@@ -118,13 +118,17 @@ E = TypeVar("E", bound=OutliveError)
 class InvalidArgumentError(ConfigurationError, DefinitionError):
     """A verb, a decorator or an option was given something that cannot work; nothing was done.
 
-    Carries `where` it was given, the `name` of the argument, the value that was `given` and what is `wanted`. It is a
-    `ValueError`; one of the wrong type is `ArgumentTypeError`.
+    Carries `where` it was given, the `name` of the argument, the value that was `given`, what is `wanted`, and an
+    `example` of that, or None. It is a `ValueError`; one of the wrong type is `ArgumentTypeError`.
     """
 
-    def __init__(self, where: str, name: str, given: object, wanted: str) -> None:
-        self.where, self.name, self.given, self.wanted = where, name, given, wanted
-        super().__init__(f"{where}: {name}={shown(given)} cannot work: {wanted}")
+    def __init__(self, where: str, name: str, given: object, wanted: str, *, example: object = None) -> None:
+        self.where, self.name, self.given, self.wanted, self.example = where, name, given, wanted, example
+        super().__init__(self._in_python())
+
+    def _in_python(self) -> str:
+        like = "" if self.example is None else f", for example {self.name}={self.example!r}"
+        return f"{self.where}: {self.name}={shown(self.given)} cannot work: {self.wanted}{like}"
 
 
 class ArgumentTypeError(InvalidArgumentError, TypeError):
@@ -135,7 +139,7 @@ def of_item(error: E, index: int) -> E:
     """The error of one of many starts, which says of which."""
     if isinstance(error, InvalidArgumentError):
         error.name = f"starts[{index}].{error.name}"
-        error.args = (f"{error.where}: {error.name}={shown(error.given)} cannot work: {error.wanted}",)
+        error.args = (error._in_python(),)
     else:
         error.args = (f"starts[{index}]: {error.args[0]}",)
     return error
@@ -147,6 +151,11 @@ def shown(given: object) -> str:
         text = f"function {given.__qualname__}" if isinstance(given, FunctionType) else repr(given)
     except Exception:  # It is the user's code.
         text = f"<{type(given).__qualname__}>"
+    return shown_text(text)
+
+
+def shown_text(text: str) -> str:
+    """A text, but not pages of it."""
     return text if len(text) <= SHOWN_CHARACTERS_MAX else f"{text[: SHOWN_CHARACTERS_MAX - 3]}..."
 
 

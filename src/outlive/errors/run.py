@@ -32,9 +32,7 @@ class RunNotFoundError(NotFoundError):
 class RunExistsError(ConflictError):
     """A run with this id was started before: the start said on_conflict="reject", or it is a run of something else."""
 
-    def __init__(
-        self, run_id: str, status: str, advice: str = 'use another id, or on_conflict="attach" to get that run'
-    ) -> None:
+    def __init__(self, run_id: str, status: str, advice: str = "use another id, or `attach` to get that run") -> None:
         self.run_id, self.status = run_id, status
         super().__init__(f"run {run_id!r} exists already ({status}); {advice}")
 

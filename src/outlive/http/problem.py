@@ -20,7 +20,7 @@ from outlive.errors.advice import Advice
 from outlive.errors.base import facts_of
 from outlive.errors.flow import FlowDamagedError
 from outlive.errors.key import QueueRefusedError
-from outlive.errors.program import SHOWN_CHARACTERS_MAX, ExpressionError, shown
+from outlive.errors.program import SHOWN_CHARACTERS_MAX, ExpressionError, shown, shown_text
 from outlive.errors.run import BatchFailedError, InboxFullError, InvalidRunIdError, QuotaExceededError, RunDamagedError
 from outlive.errors.store import HistoryFormatError
 from outlive.http.advice import as_requests
@@ -194,9 +194,18 @@ def problem_of(error: Exception) -> Problem:
 def _detail_of(error: e.OutliveError) -> str:
     if isinstance(error, e.InvalidArgumentError):
         # Values are not repeated: they may hold what is not to be seen, and answers are logged on their way.
-        given = "" if isinstance(error.given, dict | list | tuple) else f"={shown(error.given)}"
-        return f"{error.name}{given} cannot work: {error.wanted}"
+        given = "" if isinstance(error.given, dict | list | tuple | None) else f" {_as_json(error.given)}"
+        like = "" if error.example is None else f", for example {_as_json(error.example)}"
+        return f"{error.name}{given} cannot work: {error.wanted}{like}"
     return error.summary
+
+
+def _as_json(value: object) -> str:
+    """A value as a caller of the API writes it; the name of its type, if JSON has no such value."""
+    try:
+        return shown_text(msgspec.json.encode(value).decode())
+    except (TypeError, ValueError, msgspec.MsgspecError):
+        return shown(value)
 
 
 def _public_facts(error: e.OutliveError) -> dict[str, Any]:

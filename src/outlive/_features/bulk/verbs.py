@@ -154,7 +154,9 @@ class BulkOperations:
         if options.pop("dry_run", False):
             raise InvalidArgumentError(WHERE, "dry_run", True, "list and count the runs before")
         if all(value is None for value in options.values()):
-            raise InvalidArgumentError(WHERE, "workflow", None, "say by a filter which runs you mean, workflow='order'")
+            raise InvalidArgumentError(
+                WHERE, "workflow", None, "say by a filter which runs you mean, as the name of their workflow"
+            )
         now_at, actor, bounds = self._access.store.now(), ACTING.get(), own_bounds()
         wanted = filter_of(WHERE, **options)
         until_at = now_at + 1 if wanted.until_at is None else min(wanted.until_at, now_at + 1)

@@ -283,7 +283,7 @@ def _secret_name(where: str, secret: object) -> str:
         # The value is not said again: it may be the secret itself, and errors are logged.
         wanted = (
             "give the name of a secret, letters, digits and `_`, and not its value: the worker that delivers finds the "
-            "value of secret='crm_key' in OUTLIVE_SECRET_CRM_KEY"
+            "value of `crm_key` in OUTLIVE_SECRET_CRM_KEY"
         )
         raise InvalidArgumentError(where, "secret", "...", wanted)
     return name
@@ -295,6 +295,6 @@ def _address(where: str, url: object) -> str:
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise InvalidArgumentError(where, "url", url, "give an address that begins with https:// or http://")
     if parts.username or parts.password:
-        wanted = "it has a password in it, and is shown to people; sign the deliveries instead: secret='crm_key'"
+        wanted = "it has a password in it, and is shown to people; sign the deliveries instead, with a secret"
         raise InvalidArgumentError(where, "url", f"{parts.scheme}://...", wanted)
     return plain

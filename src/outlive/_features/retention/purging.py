@@ -152,7 +152,9 @@ class Purging:
         is_preview = given.flag(where, "dry_run", filters.pop("dry_run", False))
         seconds = given.seconds(where, "older_than", older_than, or_zero=True)
         if all(value is None for value in filters.values()):
-            wanted = "say by a filter which runs you mean, for example workflow='order'; or status='succeeded' for all"
+            wanted = (
+                "say by a filter which runs you mean, as the name of their workflow; or the status succeeded, for all"
+            )
             raise InvalidArgumentError(where, "workflow", None, wanted)
         wanted_runs = filter_of(where, **filters)
         if any(not status.is_terminal for status in wanted_runs.statuses):

@@ -73,7 +73,7 @@ async def for_each(
     roots_only = given.flag(where, "roots_only", filters.pop("roots_only", True))
     given.flag(where, "dry_run", is_preview)
     if all(value is None for value in filters.values()):
-        wanted = "give the id of a run, or say by a filter which runs you mean, for example workflow='order'"
+        wanted = "give the id of a run, or say by a filter which runs you mean, as the name of their workflow"
         raise InvalidArgumentError(where, "run_id", None, wanted)
     wanted_runs = filter_of(where, **filters)
     wanted_runs = replace(wanted_runs, statuses=wanted_runs.statuses or statuses, roots_only=roots_only)

@@ -100,14 +100,14 @@ def read_cursor(where: str, after: object, order: str) -> Cursor | None:
     """
     if after is None:
         return None
-    text = given.text(where, "after", after, like="page.next", most=given.TEXT_CHARACTERS_MAX)
+    text = given.text(where, "after", after, like="the `next` of another page", most=given.TEXT_CHARACTERS_MAX)
     try:
         cursor = msgspec.json.decode(urlsafe_b64decode(text + "=" * (-len(text) % 4)), type=Cursor)
     except ValueError:
-        wanted = "give page.next or page.previous of the page before, as it is; for example after=page.next"
+        wanted = "give `next` or `previous` of another page, as it is"
         raise InvalidArgumentError(where, "after", after, wanted) from None
     if cursor.order != order:
-        wanted = f"it is of a list with order={cursor.order!r}, and this one has order={order!r}; give the same order"
+        wanted = f"it is of a list in the order {cursor.order}, and this one has {order}; give the same order"
         raise InvalidArgumentError(where, "after", after, wanted)
     return cursor
 

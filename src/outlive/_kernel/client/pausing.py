@@ -143,7 +143,7 @@ def wanted_workflow(where: str, run_id: str | None, workflow: str | None, *, eve
     """The name under which a pause of a workflow, or of everything, is kept; None if one run is meant."""
     given.flag(where, "all", everything)
     if (run_id is not None) + (workflow is not None) + everything != 1:
-        wanted = "give the id of a run, or workflow=, or all=True: exactly one"
+        wanted = "give the id of a run, the name of a workflow, or all: exactly one"
         raise InvalidArgumentError(where, "run_id", run_id, wanted)
     if workflow is None:
         return EVERYTHING if everything else None

@@ -141,7 +141,7 @@ class Placer:
         if not queue:
             for name, value in (("key", wanted.key), ("priority", wanted.priority)):
                 if value is not None:
-                    raise InvalidArgumentError(where, name, value, "it is for runs with a queue: give queue= too")
+                    raise InvalidArgumentError(where, name, value, "it is for runs with a queue: give a queue too")
             return Place(start_at, begin_by=begin_by) if start_at or begin_by else NOWHERE
         name, limits = await self._find(queue, wanted.priority)
         return Place(
@@ -182,7 +182,7 @@ async def declare(store: CellStore, name: str, limits: QueueLimits, *, at: int) 
 
 def _start_at(where: str, wanted: Wanted, now_at: int) -> int:
     if wanted.delay is not None and wanted.start_at is not None:
-        raise InvalidArgumentError(where, "delay", wanted.delay, "give delay= or start_at=, not both")
+        raise InvalidArgumentError(where, "delay", wanted.delay, "give a delay or an instant to start at, not both")
     at = now_at
     if wanted.delay is not None:
         at += round(given.seconds(where, "delay", wanted.delay, or_zero=True) * MICROSECONDS)

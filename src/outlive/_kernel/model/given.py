@@ -54,15 +54,16 @@ def text(where: str, name: str, value: object, *, like: str, least: int = 1, mos
     if type(value) is str and least <= len(value) <= most and value.isascii() and "\0" not in value:
         return value
     plain = value.value if isinstance(value, enum.Enum) else value
-    wanted = f"give text of {least:,} to {most:,} characters, for example {name}={like!r}"
+    wanted = f"give text of {least:,} to {most:,} characters"
     if not isinstance(plain, str):
-        raise ArgumentTypeError(where, name, value, wanted)
+        raise ArgumentTypeError(where, name, value, wanted, example=like)
     if type(plain) is not str:
         plain = str.__str__(plain)
     if not least <= len(plain) <= most:
-        raise InvalidArgumentError(where, name, value, wanted)
+        raise InvalidArgumentError(where, name, value, wanted, example=like)
     if not is_storable(plain):
-        raise InvalidArgumentError(where, name, value, f"no store can keep a NUL or half a surrogate pair; {wanted}")
+        wanted = f"no store can keep a NUL or half a surrogate pair; {wanted}"
+        raise InvalidArgumentError(where, name, value, wanted, example=like)
     return plain
 
 
@@ -80,15 +81,15 @@ def label(where: str, value: object, *, name: str = "name", like: str = "charge"
     """A name that identities in journals, URLs and flows can take."""
     plain = text(where, name, value, like=like, most=LABEL_CHARACTERS_MAX)
     if _LABEL.fullmatch(plain) is None:
-        wanted = f"use letters, digits, '_', '.' and '-', and begin with a letter; for example {name}={like!r}"
-        raise InvalidArgumentError(where, name, value, wanted)
+        wanted = "use letters, digits, `_`, `.` and `-`, and begin with a letter"
+        raise InvalidArgumentError(where, name, value, wanted, example=like)
     return plain
 
 
 def texts(where: str, name: str, values: object, *, like: str) -> tuple[str, ...]:
     """Several texts, in a list or another collection."""
     if isinstance(values, str) or not isinstance(values, Collection):
-        raise ArgumentTypeError(where, name, values, f"give a list of text, for example {name}=[{like!r}]")
+        raise ArgumentTypeError(where, name, values, "give a list of text", example=[like])
     return tuple(text(where, name, each, like=like) for each in values)
 
 
@@ -110,11 +111,11 @@ def headers(where: str, given: object) -> dict[str, str]:
 
 
 def _text_by_name(where: str, what: str, given: object, *, like: tuple[str, str]) -> dict[str, str]:
-    wanted = f'give text by name, for example {what}={{"{like[0]}": "{like[1]}"}}'
+    wanted, example = "give text by name", {like[0]: like[1]}
     if not isinstance(given, Mapping):
-        raise ArgumentTypeError(where, what, given, wanted)
+        raise ArgumentTypeError(where, what, given, wanted, example=example)
     if len(given) > TAGS_MAX:
-        raise InvalidArgumentError(where, what, given, f"give at most {TAGS_MAX} of them; {wanted}")
+        raise InvalidArgumentError(where, what, given, f"give at most {TAGS_MAX} of them", example=example)
     try:
         return {
             text(where, what, name, like=like[0]): text(
@@ -123,16 +124,16 @@ def _text_by_name(where: str, what: str, given: object, *, like: tuple[str, str]
             for name, value in given.items()
         }
     except ArgumentTypeError as error:
-        raise ArgumentTypeError(where, what, given, wanted) from error
+        raise ArgumentTypeError(where, what, given, wanted, example=example) from error
     except InvalidArgumentError as error:
-        raise InvalidArgumentError(where, what, given, error.wanted.replace(f"{what}=", f"{what}=...")) from error
+        raise InvalidArgumentError(where, what, given, error.wanted, example=example) from error
 
 
 def one_of(where: str, name: str, value: object, choices: Collection[str]) -> str:
     """One of a few words."""
     plain = value.value if isinstance(value, enum.Enum) else value
     if not isinstance(plain, str) or plain not in choices:
-        wanted = f"give one of {', '.join(repr(choice) for choice in choices)}"
+        wanted = f"give one of {', '.join(choices)}"
         raise (InvalidArgumentError if isinstance(plain, str) else ArgumentTypeError)(where, name, value, wanted)
     return str.__str__(plain)
 
@@ -145,15 +146,15 @@ def whole(where: str, name: str, value: object, *, least: int = 1, most: int | N
     if type(value) is int and least <= value and (most is None or value <= most):
         return value
     bounds = f"from {least:,} on" if most is None else f"from {least:,} to {most:,}"
-    wanted = f"give a whole number {bounds}{or_none and f', or None {or_none}'}, for example {name}={max(least, 1)}"
+    wanted = f"give a whole number {bounds}{or_none and f', or None {or_none}'}"
     try:
         if isinstance(value, bool):
             raise TypeError(value)
         number = operator.index(value)  # type: ignore[arg-type]
     except TypeError:
-        raise ArgumentTypeError(where, name, value, wanted) from None
+        raise ArgumentTypeError(where, name, value, wanted, example=max(least, 1)) from None
     if number < least or (most is not None and number > most):
-        raise InvalidArgumentError(where, name, value, wanted)
+        raise InvalidArgumentError(where, name, value, wanted, example=max(least, 1))
     return number
 
 
@@ -162,11 +163,11 @@ def number(
 ) -> float:
     """A finite number from `least` to `most`."""
     bounds = f"of {least:g} or more" if most == math.inf else f"from {least:g} to {most:g}"
-    wanted = f"give a number {bounds}{what and f', {what}'}, for example {name}={like:g}"
+    wanted = f"give a number {bounds}{what and f', {what}'}"
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ArgumentTypeError(where, name, value, wanted)
+        raise ArgumentTypeError(where, name, value, wanted, example=like)
     if not (least <= value <= most and math.isfinite(value)):
-        raise InvalidArgumentError(where, name, value, wanted)
+        raise InvalidArgumentError(where, name, value, wanted, example=like)
     return value
 
 
@@ -177,16 +178,16 @@ def seconds(where: str, name: str, value: object, *, or_zero: bool = False, or_n
         return value  # type: ignore[return-value]
     above = "0 or more" if or_zero else "more than 0"
     wanted = f"give {above} seconds, as a number, a timedelta or text ({EXAMPLES}), up to 100 years"
-    wanted += f"{or_none and f', or None {or_none}'}; for example {name}=5"
+    wanted += f"{or_none and f', or None {or_none}'}"
     span = value.total_seconds() if isinstance(value, timedelta) else value
     if isinstance(span, str):
         span = seconds_in(span)
         if span is None:
-            raise InvalidArgumentError(where, name, value, wanted)
+            raise InvalidArgumentError(where, name, value, wanted, example=5)
     if isinstance(span, bool) or not isinstance(span, int | float):
-        raise ArgumentTypeError(where, name, value, wanted)
+        raise ArgumentTypeError(where, name, value, wanted, example=5)
     if not lowest <= span <= SECONDS_MAX:
-        raise InvalidArgumentError(where, name, value, wanted)
+        raise InvalidArgumentError(where, name, value, wanted, example=5)
     return span
 
 
@@ -218,7 +219,7 @@ def alone(where: str, name: str, **others: object) -> None:
 def flag(where: str, name: str, value: object) -> bool:
     """True or False, and nothing that only looks like it: `bool("no")` is True."""
     if not isinstance(value, bool):
-        raise ArgumentTypeError(where, name, value, f"give True or False, for example {name}=True")
+        raise ArgumentTypeError(where, name, value, "give True or False", example=True)
     return value
 
 
