@@ -79,6 +79,15 @@ def test_help_of_a_group_cuts_no_sentence_off() -> None:
             assert "..." not in group.get_help(click.Context(group, info_name=name)).partition("Options:")[2], name
 
 
+@pytest.mark.parametrize("name", sorted({name.partition(" ")[0] for name in ALL if " " in name}))
+def test_a_group_alone_says_its_help(name: str) -> None:
+    """The grammar is one: a group does nothing without a command, and says that the command line is not complete."""
+    answer = CliRunner().invoke(main, [name])
+
+    assert answer.exit_code == 2
+    assert f"Usage: main {name} [OPTIONS] COMMAND [ARGS]..." in answer.output
+
+
 def test_every_command_is_in_the_reference() -> None:
     """In the block that shows how it is called."""
     text = REFERENCE.read_text("utf-8")

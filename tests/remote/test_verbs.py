@@ -211,3 +211,10 @@ def test_a_value_says_itself_in_one_line() -> None:
 def _is_written(method: Any) -> bool:
     """Whether it is code of ours: that of a struct is not a function, and that of a dataclass is wrapped."""
     return inspect.isfunction(method) and not hasattr(method, "__wrapped__")
+
+
+def test_an_engine_has_fourteen_parameters() -> None:
+    """A setting that comes belongs into the value of its subject, as `WorkerOptions` and `Limits`, or is counted here."""
+    given = [name for name in inspect.signature(Engine.__init__).parameters if name != "self" and name[0] != "_"]
+
+    assert len(given) == 14, given

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 @click.option(
     "--auth-header-scope",
     type=click.Choice(["viewer", "operator", "admin"]),
-    help="What those may do who come with that header.  [default: viewer]",
+    help="What callers with that header may do.  [default: viewer]",
 )
 @click.option(
     "--log-level",

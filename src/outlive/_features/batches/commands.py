@@ -34,13 +34,13 @@ def batches() -> None:
 )
 @click.option("--since", metavar="WHEN", help="Created then or later: 2h (ago), 2026-11-01.")
 @click.option("--limit", type=click.IntRange(1, 100), default=20, show_default=True, help="At most so many.")
-@click.option("--after", metavar="CURSOR", help="The next page.")
+@click.option("--after", metavar="CURSOR", help="The next page: what the page before said.")
 @place_option
 @json_option
 def list_(
     *, statuses: tuple[str, ...], since: str | None, limit: int, after: str | None, url: str, as_json: bool
 ) -> None:
-    """Batches, the newest first: how many rows have succeeded and failed."""
+    """List batches, the newest first: how many rows have succeeded and failed."""
     wanted: dict[str, Any] = {"status": [status_of(status) for status in statuses] or None}
     wanted["since"] = None if since is None else moment_of("--since", since)
     page = ask(url, lambda engine: engine.batches.list(limit=limit, after=after, **wanted))
@@ -61,7 +61,7 @@ def list_(
 @place_option
 @json_option
 def show(*, batch_id: str, url: str, as_json: bool) -> None:
-    """How far a batch is, and the items that have failed: the place of the row, and the error."""
+    """Show how far a batch is, and the items that have failed: the place of the row, and the error."""
 
     async def look(engine: Any) -> tuple[str, list[ItemFailure]]:
         why = await engine.get(batch_id).why()

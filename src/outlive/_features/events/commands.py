@@ -53,7 +53,7 @@ def send(
 @place_option
 @json_option
 def triggers(*, url: str, as_json: bool) -> None:
-    """Which events and webhooks start which workflows."""
+    """Show which events and webhooks start which workflows."""
     found = ask(url, lambda engine: engine.events.triggers())
     if as_json:
         print_json(found)

@@ -30,12 +30,9 @@ NONE = "none"
 WEIGHTS_SHOWN_MAX = 3
 
 
-@click.group(cls=Group, invoke_without_command=True)
-@click.pass_context
-def queues(ctx: click.Context) -> None:
+@click.group(cls=Group)
+def queues() -> None:
     """Show how full queues are, change their limits, pause and resume them."""
-    if ctx.invoked_subcommand is None:
-        click.echo(ctx.get_help())
 
 
 @queues.command("list")

@@ -38,8 +38,7 @@ def schedules() -> None:
 @place_option
 @json_option
 def list_(*, url: str, as_json: bool) -> None:
-    """All schedules by name, with their last outcomes (the newest first), and when each fires next or what stands in
-    its way."""
+    """List all schedules by name, with their last outcomes, and when each fires next or what stands in its way."""
     found = run(_list(url))
     if as_json:
         print_json(found)
@@ -89,7 +88,11 @@ def resume(*, name: str, url: str, as_json: bool) -> None:
 
 @schedules.command()
 @click.argument("name")
-@click.option("--overlap", type=click.Choice(["allow", "terminate_previous"]), help="If a run of it is open.")
+@click.option(
+    "--overlap",
+    type=click.Choice(["allow", "terminate_previous"]),
+    help="When a run of it is open: start another one beside it, or end that one first.",
+)
 @place_option
 @json_option
 def trigger(*, name: str, overlap: Any, url: str, as_json: bool) -> None:

@@ -27,12 +27,9 @@ if TYPE_CHECKING:
     from outlive.engine import Engine
 
 
-@click.group(cls=Group, invoke_without_command=True)
-@click.pass_context
-def audit(ctx: click.Context) -> None:
+@click.group(cls=Group)
+def audit() -> None:
     """Show who did what, and prove that nothing of it was changed."""
-    if ctx.invoked_subcommand is None:
-        click.echo(ctx.get_help())
 
 
 @audit.command("list")

@@ -14,12 +14,9 @@ if TYPE_CHECKING:
     from outlive._features.security.key_values import ApiKey
 
 
-@click.group(cls=Group, invoke_without_command=True)
-@click.pass_context
-def keys(ctx: click.Context) -> None:
+@click.group(cls=Group)
+def keys() -> None:
     """Create, list and revoke the API keys of a store."""
-    if ctx.invoked_subcommand is None:
-        click.echo(ctx.get_help())
 
 
 @keys.command()

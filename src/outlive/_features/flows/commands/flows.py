@@ -127,7 +127,7 @@ def apply(
 @place_option
 @json_option
 def list_(*, url: str, as_json: bool) -> None:
-    """The flows of a store: what is published, by whom and since when, and which are disabled."""
+    """List the flows of a store: what is published, by whom and since when, and which are disabled."""
     found = _ask(url, lambda library: library.list())
     if as_json:
         print_json(found)
@@ -153,7 +153,7 @@ def _row(info: Flow) -> list[str]:
 @place_option
 @json_option
 def history(*, name: str, url: str, as_json: bool) -> None:
-    """The revisions of a flow, the newest first: who published what, when, and why."""
+    """List the revisions of a flow, the newest first: who published what, when, and why."""
     found = _ask(url, lambda library: library.history(name))
     if as_json:
         print_json(found)

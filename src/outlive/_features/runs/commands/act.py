@@ -54,7 +54,7 @@ _MANY: list[Callable[..., Any]] = [
         type=click.IntRange(1, 1_000_000),
         default=100,
         show_default=True,
-        help="At most so many, oldest ones.",
+        help="At most so many, the oldest first.",
     ),
     click.option("--yes", "is_certain", is_flag=True, help="Do it; without, runs that fit are only shown."),
     place_option,
@@ -360,7 +360,7 @@ def pause(choice: Choice, *, is_all: bool, by: str, reason: str) -> None:
 @place_option
 @json_option
 def operations(*, operation_id: str | None, url: str, as_json: bool) -> None:
-    """Verbs for many runs that workers carry out: how far each has come, and with an ID which runs have refused."""
+    """Show verbs for many runs that workers carry out: how far each is, and with an ID which runs have refused."""
 
     async def look(engine: Engine) -> list[BulkProgress]:
         if operation_id is None:

@@ -80,6 +80,8 @@ def ask(
 ) -> None:
     """Ask a run something, and print its answer.
 
+    For example: outlive ask cart-7 total --timeout 5s
+
     The answer is JSON. A question that is not answered in time stays with the run: the same --key again waits for the
     same answer.
 

@@ -98,7 +98,7 @@ def list_(
     as_json: bool,
     **filters: Any,
 ) -> None:
-    """Runs, the newest first, one on each line.
+    """List runs, the newest first, one on each line.
 
     The last column is the reason of a parked run, the error of a failed one, and what a waiting one waits for.
 
@@ -136,7 +136,7 @@ def list_(
 @place_option
 @json_option
 def count(*, has_children: bool, url: str, as_json: bool, **filters: Any) -> None:
-    """How many runs there are in each status; up to 10,000 of each, `10,000+` is more."""
+    """Count runs in each status, up to 10,000 of each; `10,000+` is more."""
     wanted = filters_of(filters)
     found = ask(url, lambda engine: _counts(engine, wanted, roots_only=not has_children))
     if as_json:

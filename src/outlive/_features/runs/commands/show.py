@@ -50,7 +50,7 @@ class Seen:
 @click.command()
 @click.argument("run_id", metavar="ID", shell_complete=complete.run_ids)
 @click.option("--history", "has_history", is_flag=True, help="Every event on a line of its own, not the timeline.")
-@click.option("--limit", type=click.IntRange(1), default=LINES, show_default=True, help="The last lines of these.")
+@click.option("--limit", type=click.IntRange(1), default=LINES, show_default=True, help="How many of the last lines.")
 @place_option
 @json_option
 def show(*, run_id: str, has_history: bool, limit: int, url: str, as_json: bool) -> None:

@@ -34,7 +34,7 @@ def start(*, workflow: str, arguments: str, version: int | None, url: str, as_js
     For example: outlive runs start order '{"id": 7}' --id order-7
 
     JSON is an object of arguments by name, or a list of them; @FILE reads it from a file, - from standard input.
-    `outlive runs tail ID` follows the run, and `outlive run` starts one of a program of yours and runs it.
+    `outlive runs tail ID` follows the run. `outlive run` starts a workflow of your own program, and is its worker too.
     """
     values = json_of("JSON", arguments) if arguments else None
     options = options_of(given)

@@ -19,7 +19,14 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("run_id", metavar="ID", shell_complete=complete.run_ids)
-@click.option("--lines", "-n", type=click.IntRange(0), default=20, show_default=True, help="So many events of before.")
+@click.option(
+    "--lines",
+    "-n",
+    type=click.IntRange(0),
+    default=20,
+    show_default=True,
+    help="How many earlier events to show first.",
+)
 @place_option
 @json_option
 def tail(*, run_id: str, lines: int, url: str, as_json: bool) -> None:

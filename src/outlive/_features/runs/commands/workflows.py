@@ -21,7 +21,7 @@ def workflows() -> None:
 @place_option
 @json_option
 def list_(*, url: str, as_json: bool) -> None:
-    """Every workflow that workers have described, in every version: its arguments, and how many workers have it."""
+    """List what workers can run, in every version: the arguments, and how many workers have it."""
     found = ask(url, lambda engine: engine.workflows.list())
     if as_json:
         print_json(found)
