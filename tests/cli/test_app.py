@@ -15,14 +15,21 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+import outlive
 from outlive.cli import main
 from outlive.cli.app import load
 from outlive.cli.edge import Mistake
 from outlive.cli.worker import SIGNALS
+from outlive.engine import Engine
 from tests.engine.inside import worker_settings_of
 
 IN_TIME = 10.0
 WORKFLOW = "import outlive\n\n@outlive.workflow\nasync def {name}() -> None: ...\n"
+
+
+@outlive.workflow
+async def app_listed() -> None:
+    """One of many runs."""
 
 
 @pytest.fixture(autouse=True)
@@ -204,13 +211,21 @@ def test_the_worker_of_an_engine_of_the_program_can_be_named_and_timed(monkeypat
     assert [("one", 1, 10, True), ("two", 3, 7, False)] == seen
 
 
-def test_a_command_whose_reader_has_read_enough_ends_well() -> None:
+@pytest.mark.parametrize("command", ["runs list --ids", "runs list", "config show"])
+def test_a_command_whose_reader_has_read_enough_ends_well(tmp_path: Path, command: str) -> None:
     """A command whose reader is gone, as in `outlive runs list | head -1`, ends with 0 and no message."""
+    url = f"sqlite:{tmp_path / 'runs.db'}"
+    with Engine(url, worker=False).sync as engine:
+        engine.start_many([(app_listed,)] * 50)
     reader, writer = os.pipe()
     os.close(reader)
     try:
         found = subprocess.run(
-            [sys.executable, "-m", "outlive.cli", "config", "show"], stdout=writer, stderr=subprocess.PIPE, check=False
+            [sys.executable, "-m", "outlive.cli", *command.split()],
+            stdout=writer,
+            stderr=subprocess.PIPE,
+            env=os.environ | {"OUTLIVE_STORE": url},
+            check=False,
         )
     finally:
         os.close(writer)

@@ -15,7 +15,7 @@ FRAMEWORKS = ("agents", "django", "langchain_core", "langgraph", "openai", "pyda
 NAMES_MAX = 40
 NAMESPACES = {
     *("checkpoints", "codecs", "errors", "events", "flow", "http", "integrations", "limits"),
-    *("machine", "middleware", "retention", "testing", "types"),
+    *("machine", "metrics", "middleware", "retention", "testing", "types"),
 }
 OWN = ("uvicorn", "outlive.engine", "outlive.http", "outlive.testing")
 
@@ -56,7 +56,7 @@ def test_tab_shows_what_is_for_users() -> None:
     """Every public name and module is there, and none of what they are made of."""
     shown = dir(outlive)
 
-    assert set(shown) >= set(outlive.__all__) | NAMESPACES
+    assert set(shown) == set(outlive.__all__) | NAMESPACES
     assert not [name for name in shown if name.startswith("_") and name != "__version__"]
     for name in set(shown) - set(outlive.__all__):
         importlib.import_module(f"outlive.{name}")

@@ -214,7 +214,7 @@ def _is_written(method: Any) -> bool:
 
 
 def test_an_engine_has_fourteen_parameters() -> None:
-    """A setting that comes belongs into the value of its subject, as `WorkerOptions` and `Limits`, or is counted here."""
+    """A setting that comes belongs into the value of its subject, as `Limits`, or is counted here."""
     given = [name for name in inspect.signature(Engine.__init__).parameters if name != "self" and name[0] != "_"]
 
     assert len(given) == 14, given
