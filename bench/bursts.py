@@ -1,8 +1,9 @@
-"""How long a run that moves waits behind a burst of starts in its engine.
+"""How long a run that moves waits behind a burst in its engine.
 
 `python -m bench.bursts`, or `make bench ARGS="--only bursts"`: a run makes one short step after the other, while the
-same engine is asked for many starts at once, and then runs a workflow that gathers many children. The figure is the
-longest time between two ends of steps. What is started begins a day later: it is the starts that are measured.
+same engine is asked for many starts at once, runs workflows that gather many children and many steps, and is sent many
+signals, to one run and to many. The figure is the longest time between two ends of steps. What is started with a delay
+begins a day later: then it is the starts that are measured, and else what they bring about too.
 """
 
 from __future__ import annotations
@@ -14,13 +15,28 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
+from typing import NamedTuple
 
 import outlive
 from bench.database import fresh, postgres
 from bench.figures import shown
+from outlive.types import RunHandle
 
-STARTS = 100_000
-CHILDREN = 50_000
+AT_ONCE = 1_000
+"""Runs that are started at once to be sent signals later."""
+
+
+class Sizes(NamedTuple):
+    """How large each burst is."""
+
+    starts: int = 100_000
+    children: int = 50_000
+    steps: int = 50_000
+    signals_to_one: int = 9_900
+    signals_to_many: int = 30_000
+
+
+SIZES = Sizes()
 STORES = ("sqlite", "postgresql")
 ended: list[float] = []
 
@@ -50,19 +66,66 @@ async def bench_gathering(count: int) -> int:
     return sum(await asyncio.gather(*(bench_burst(number) for number in range(count))))
 
 
-async def measure(url: str, store: str, starts: int, children: int) -> None:
-    """Print the figures of one store."""
+@outlive.step
+async def bench_quick(number: int) -> int:
+    """Ends at once."""
+    return number
 
-    async def start_all() -> None:
+
+@outlive.workflow
+async def bench_stepping(count: int) -> int:
+    """Has many steps at once."""
+    return sum(await asyncio.gather(*(bench_quick(number) for number in range(count))))
+
+
+@outlive.workflow
+async def bench_taking(count: int) -> int:
+    """Takes so many signals."""
+    return sum([await outlive.wait_for_signal("number", int) for _ in range(count)])
+
+
+async def measure(url: str, store: str, sizes: Sizes) -> None:
+    """Print the figures of one store."""
+    starts, children, steps, to_one, to_many = sizes
+
+    async def start_later() -> None:
         await asyncio.gather(*(engine.start(bench_burst, number, delay=86_400) for number in range(starts)))
 
-    async def gather_all() -> None:
+    async def start_now() -> None:
+        runs = await asyncio.gather(*(engine.start(bench_burst, number) for number in range(starts)))
+        assert await runs[-1].result() == starts - 1
+
+    async def gather_children() -> None:
         assert await (await engine.start(bench_gathering, children)).result() == sum(range(children))
 
+    async def gather_steps() -> None:
+        assert await (await engine.start(bench_stepping, steps)).result() == sum(range(steps))
+
+    async def signal_one() -> None:
+        await asyncio.gather(*(taker.signal("number", number) for number in range(to_one)))
+        assert await taker.result() == sum(range(to_one))
+
+    async def signal_many() -> None:
+        await asyncio.gather(*(taker.signal("number", number) for number, taker in enumerate(takers)))
+        assert await takers[-1].result() == to_many - 1
+
     async with outlive.Engine(url) as engine:
-        await _measure(engine, f"{store}: {starts:,} starts at once", start_all, starts)
+        await _measure(engine, f"{store}: {starts:,} starts at once, for later", start_later, starts)
     async with outlive.Engine(url) as engine:
-        await _measure(engine, f"{store}: {children:,} children in one gather", gather_all, children)
+        await _measure(engine, f"{store}: {starts:,} starts at once, for now", start_now, starts)
+    async with outlive.Engine(url) as engine:
+        await _measure(engine, f"{store}: {children:,} children in one gather", gather_children, children)
+    async with outlive.Engine(url) as engine:
+        await _measure(engine, f"{store}: {steps:,} steps in one gather", gather_steps, steps)
+    async with outlive.Engine(url) as engine:
+        taker = await engine.start(bench_taking, to_one)
+        await _measure(engine, f"{store}: {to_one:,} signals to one run", signal_one, to_one)
+    async with outlive.Engine(url) as engine:
+        takers: list[RunHandle[int]] = []
+        while len(takers) < to_many:
+            some = range(min(AT_ONCE, to_many - len(takers)))
+            takers += await asyncio.gather(*(engine.start(bench_taking, 1) for _ in some))
+        await _measure(engine, f"{store}: {to_many:,} signals to as many runs", signal_many, to_many)
 
 
 async def _measure(engine: outlive.Engine, name: str, burst: Callable[[], Awaitable[None]], count: int) -> None:
@@ -86,28 +149,28 @@ def measure_all(
     *,
     directory: Path,
     postgres_url: str | None,
-    starts: int = STARTS,
-    children: int = CHILDREN,
+    sizes: Sizes = SIZES,
 ) -> None:
     """All of them, for `python -m bench`."""
     print("bursts", flush=True)
     for store in stores:
         with fresh(store, directory=directory, postgres_url=postgres_url) as url:
-            asyncio.run(measure(url, store, starts, children))
+            asyncio.run(measure(url, store, sizes))
 
 
 def main() -> None:
     """Measure, and print."""
     parser = argparse.ArgumentParser(prog="python -m bench.bursts", description=__doc__)
     parser.add_argument("--stores", default=",".join(STORES))
-    parser.add_argument("--starts", type=int, default=STARTS)
-    parser.add_argument("--children", type=int, default=CHILDREN)
+    for name, size in SIZES._asdict().items():
+        parser.add_argument(f"--{name.replace('_', '-')}", type=int, default=size)
     parser.add_argument("--postgres-url", help="a private server unless given")
     parser.add_argument("--dir", type=Path, default=Path(tempfile.gettempdir()), help="for databases")
     given = parser.parse_args()
     stores = given.stores.split(",")
     with postgres(given.postgres_url, is_needed="postgresql" in stores) as url:
-        measure_all(stores, directory=given.dir, postgres_url=url, starts=given.starts, children=given.children)
+        sizes = Sizes(*(getattr(given, name) for name in Sizes._fields))
+        measure_all(stores, directory=given.dir, postgres_url=url, sizes=sizes)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ import pytest
 
 import outlive
 from outlive import Engine
-from outlive._kernel.client.starting import STARTS_PER_TURN_MAX
+from outlive._kernel.client.turns import CALLS_PER_TURN_MAX
 from outlive._kernel.model import Run
 from outlive.errors import StoreError
 from outlive.types import WorkerOptions
@@ -102,7 +102,7 @@ async def test_a_start_of_a_burst_calls_almost_nothing_before_it_waits() -> None
         for more in (0, 1_000):
             starts = [
                 asyncio.ensure_future(engine.start(one_counted_step, number, delay="1d"))
-                for number in range(STARTS_PER_TURN_MAX + more)
+                for number in range(CALLS_PER_TURN_MAX + more)
             ]
             calls.append(await calls_of(partial(asyncio.sleep, 0)))
             await asyncio.gather(*starts)

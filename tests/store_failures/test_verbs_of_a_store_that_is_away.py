@@ -82,6 +82,7 @@ def verbs_of_runs(engine: outlive.Engine, copy: str) -> Verbs:
         "skip_step": lambda: engine.skip_step("r-1"),
         "start": lambda: engine.start(echoed, "a"),
         "start_batch": lambda: engine.start_batch(echoed, ["a"]),
+        "start_many": lambda: engine.start_many([(echoed, "a")]),
         "start_by_name": lambda: engine.start_by_name("away.echoed"),
         "steps": lambda: engine.steps("r-1"),
     }

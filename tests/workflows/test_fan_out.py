@@ -10,7 +10,9 @@ import pytest
 import outlive
 from outlive._features.fsck.checker import check_store
 from outlive._kernel.runtime.tree import live
+from outlive._kernel.store.contract import Store
 from outlive.testing import crash_everywhere
+from tests.engine.faults import FaultyStore
 from tests.engine.inside import store_of, trees_of
 from tests.engine.support import Place, hold, in_time, note, reaches, stage, until
 
@@ -29,6 +31,31 @@ async def child(number: int) -> int:
 async def fanned_out(count: int) -> int:
     """Has many children."""
     return sum(await asyncio.gather(*(child(number) for number in range(count))))
+
+
+@outlive.step
+async def quick(number: int) -> int:
+    """Ends at once."""
+    return number
+
+
+@outlive.workflow(name="fanned.steps")
+async def fanned_steps(count: int) -> int:
+    """Has many steps at once."""
+    return sum(await asyncio.gather(*(quick(number) for number in range(count))))
+
+
+class Measuring(FaultyStore):
+    """A store that notes how many events each batch has."""
+
+    def __init__(self, inner: Store) -> None:
+        super().__init__(inner)
+        self.rows: list[int] = []
+
+    async def _do(self, name: str, *args: Any, **kwargs: Any) -> Any:
+        if name == "commit":
+            self.rows.append(sum(len(change.rows) for change in args[0]))
+        return await super()._do(name, *args, **kwargs)
 
 
 @outlive.workflow(name="fanned.busy")
@@ -61,6 +88,30 @@ async def test_many_children_are_recorded_in_turns(place: Place) -> None:
 
         assert max(in_each_turn) <= MANY / 2
         assert await in_time((await starting).result()) == sum(range(MANY))
+        assert [] == await check_store(store_of(engine))
+
+
+async def test_many_steps_begin_and_end_in_turns(place: Place) -> None:
+    """No turn of the event loop begins thousands of steps, and no transaction has all of their outcomes."""
+    stores: list[Measuring] = []
+
+    def wrap(inner: Store) -> Any:
+        stores.append(Measuring(inner))
+        return stores[-1]
+
+    async with place.engine(wrap=wrap) as engine:
+        run = await engine.start(fanned_steps, 4 * MANY)
+        in_each_turn, begun = [], 0
+        while begun < 4 * MANY and trees_of(engine):
+            now = engine.counters.steps_started + sum(len(tree.attempts) for tree in trees_of(engine))
+            in_each_turn.append(now - begun)
+            begun = max(now, begun)
+            await asyncio.sleep(0)
+
+        assert max(in_each_turn) <= MANY
+        assert await in_time(run.result()) == sum(range(4 * MANY))
+        # The outcomes of two changes, and what the code makes of them.
+        assert max(stores[0].rows) <= MANY
         assert [] == await check_store(store_of(engine))
 
 

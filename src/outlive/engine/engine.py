@@ -49,7 +49,7 @@ from outlive._kernel.client.handle import RunHandle, StoredRun
 from outlive._kernel.client.recovery import Incomplete
 from outlive._kernel.client.start_many import OneStart, WorkflowCall
 from outlive._kernel.client.start_options import OwnStartOptions, StartOptions, start_arguments
-from outlive._kernel.client.starting import STARTS_PER_TURN_MAX
+from outlive._kernel.client.turns import CALLS_PER_TURN_MAX
 from outlive._kernel.client.workers import Workers
 from outlive._kernel.define.in_step import CURRENT_STEP
 from outlive._kernel.define.live_resources import LiveResources, check_given
@@ -359,12 +359,12 @@ class Engine(AnyEngine):
     ) -> RunHandle[Any]:
         client = self._verbs
         # Inline: each start comes by here.
-        starter = client.starter
-        starter.in_turn += 1
-        if starter.in_turn > STARTS_PER_TURN_MAX:
-            await starter.wait_for_turn()
-        elif starter.in_turn == 1:
-            asyncio.get_running_loop().call_soon(starter.next_turn, context=Context())
+        turns = client.turns
+        turns.in_turn += 1
+        if turns.in_turn > CALLS_PER_TURN_MAX:
+            await turns.wait()
+        elif turns.in_turn == 1:
+            asyncio.get_running_loop().call_soon(turns.next_turn, context=Context())
         said: dict[str, Any] = {**options}
         if type(workflow) is str:
             return await self.start_by_name(workflow, *args, version=version, **said)

@@ -18,6 +18,7 @@ from outlive._kernel.client.answers import AnswerWaiter, AnswerWaiters
 from outlive._kernel.client.inbox import Inbox
 from outlive._kernel.client.message_key import key_of_ask
 from outlive._kernel.client.message_start import MessageStarts
+from outlive._kernel.client.turns import Turns
 from outlive._kernel.journal.failure import OWN_ERRORS, exception_of
 from outlive._kernel.journal.packing import inbox_mark
 from outlive._kernel.journal.value import TAGGED, Stored, ValueCodec, codec_for, codec_of_value
@@ -66,6 +67,7 @@ class Asks:
         self,
         access: Access,
         *,
+        turns: Turns,
         inbox: Inbox,
         starts: MessageStarts,
         waiters: AnswerWaiters,
@@ -74,6 +76,7 @@ class Asks:
         why: Callable[[str], Awaitable[str]],
     ) -> None:
         self._access = access
+        self._turns = turns
         self._inbox = inbox
         self._starts = starts
         self._waiters = waiters
@@ -95,6 +98,7 @@ class Asks:
     ) -> Any:
         """Ask a run something, and wait for the answer. See `Engine.ask`."""
         where = "engine.ask"
+        await self._turns.take()
         store = self._access.store
         asked = _id_of(where, run_id, name, self._new_id() if key is None else key)
         seconds = _seconds(where, timeout)

@@ -42,6 +42,7 @@ from outlive._kernel.client.start_many import ManyStarts
 from outlive._kernel.client.starting import Commits, Ids, Starter, read_tree
 from outlive._kernel.client.starts import Starts
 from outlive._kernel.client.streams import Rest, StreamReader
+from outlive._kernel.client.turns import Turns
 from outlive._kernel.client.under_way import UnderWay
 from outlive._kernel.client.waiters import Waiters
 from outlive._kernel.client.why import WAITS_SHOWN_MAX, is_paused, is_stopped, why
@@ -117,6 +118,8 @@ class Client:
         self._waiters, self._under_way = waiters, UnderWay(access, self.shown)
         self.ids, self.new_id, self.nonce, self.limits = ids, ids.new_id, ids.nonce, limits
         self._made: dict[Callable[[Client], Any], Any] = {}
+        self.turns = Turns()
+        """For verbs that callers call in bursts."""
         self.starter = Starter(access, ids=ids, commits=commits)
         self.start, self.place = self.starter.start, self.starter.place
         """Start a run; its id. See `Engine.start`."""
@@ -126,7 +129,9 @@ class Client:
         """Lets the service of this name look soon, if the worker of this process has it."""
         self.find_definition, self.workflows = self.definitions.find, Workflows(self.definitions)
         """The workflows that workers can run. See `Engine.workflows.list`."""
-        many = ManyStarts(access, starter=self.starter, definitions=self.definitions, new_id=ids.new_id)
+        many = ManyStarts(
+            access, turns=self.turns, starter=self.starter, definitions=self.definitions, new_id=ids.new_id
+        )
         self.start_many = many.start
         """Start many runs; their ids. See `Engine.start_many`."""
         interventions = Interventions(access, start=self.starter.start, ended=self.ended, cancel=self._cancel)
@@ -142,6 +147,7 @@ class Client:
         self._message_starts = MessageStarts(access, starter=self.starter, definitions=self.definitions)
         self.asks = Asks(
             access,
+            turns=self.turns,
             inbox=self.inbox,
             starts=self._message_starts,
             waiters=waiters.answers,
@@ -176,6 +182,8 @@ class Client:
         """The engine has stopped: a start that is under way, and every later use of a handle, raises."""
         self.access.close()
         self.starter.close()
+        self.turns.close()
+        self.inbox.close()
 
     async def start_by_name(
         self, workflow: str, arguments: object = None, *, version: int | None = None, **options: Any
@@ -381,6 +389,7 @@ class Client:
         connection: Any = None,
     ) -> None:
         """Send a signal to a run. See `Engine.signal`."""
+        await self.turns.take()
         store = self.access.store
         run_id = known_run_id("engine.signal", run_id)
         name = given.text("engine.signal", "name", name, like="paid")

@@ -35,7 +35,7 @@ from outlive._kernel.model.state_graph import StateGraph
 from outlive._kernel.replay.command import WorkflowSpec
 from outlive._kernel.store.contract import Store
 from outlive._kernel.values.workflow import WorkflowInfo
-from outlive._tasks import own_task
+from outlive._tasks import in_callback, own_task
 from outlive.errors import ArgumentTypeError, InvalidArgumentError, StoreError
 from outlive.errors.program import UnknownWorkflowError
 
@@ -159,16 +159,44 @@ class Definitions:
         self._signals: dict[str, dict[str, Any]] = {}
         self._signals_until = 0
         """Until when `_signals` counts as what workers have described, by the clock of the store."""
+        self._senders: builtins.list[asyncio.Future[None]] = []
+        """Callers that wait for `_signals`, the first one first."""
+        self._reading: asyncio.Task[None] | None = None
 
     async def signals(self) -> dict[str, dict[str, Any]]:
         """The schemas of declared signals by name, for each workflow that has some, by `name@version`, as workers have
         described them. Some seconds old at most: it is asked for with every signal."""
-        now = self._access.store.now()
-        if now >= self._signals_until:
-            described = await self._cell.read(self._access.store)
-            self._signals = {key: it.signals for key, it in described.items() if it.signals}
-            self._signals_until = now + SIGNALS_SECONDS * MICROSECONDS
+        store = self._access.store
+        if self._reading is not None or store.now() >= self._signals_until:
+            # A sender that comes later must not overtake one that waits.
+            answer: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._senders.append(answer)
+            if self._reading is None:
+                self._reading = own_task(self._read_signals(store), name="outlive-signals")
+            await answer
         return self._signals
+
+    async def _read_signals(self, store: Store) -> None:
+        """Read what senders wait for, and let them go on in order."""
+        while self._senders:
+            failure: Exception | None = None
+            try:
+                if (now := store.now()) >= self._signals_until:
+                    described = await self._cell.read(store)
+                    self._signals = {key: it.signals for key, it in described.items() if it.signals}
+                    self._signals_until = now + SIGNALS_SECONDS * MICROSECONDS
+            except Exception as error:  # Each sender hears of it.
+                failure = error
+            senders, self._senders = self._senders, []
+            for answer in senders:
+                if answer.done():
+                    continue  # Its caller has given up.
+                if failure is None:
+                    answer.set_result(None)
+                else:
+                    answer.set_exception(failure)
+            await in_callback(_pause)  # They go on before this looks who has come meanwhile.
+        self._reading = None
 
     async def list(self) -> list[WorkflowInfo]:
         """Every workflow in every version. See `Workflows.list`."""
@@ -240,6 +268,10 @@ class Workflows:
 async def names_in(store: Store) -> list[str]:
     """The names of the workflows that workers have described."""
     return sorted({_split(key)[0] for key in _read(await store.read_cell(WORKFLOWS_CELL))})
+
+
+def _pause() -> None:
+    """Nothing: what is ready before it goes on first."""
 
 
 def _split(key: str) -> tuple[str, int]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import Any
 
 from msgspec import Raw
 
 from outlive._kernel.client.access import Access
 from outlive._kernel.client.definitions import Definitions
+from outlive._kernel.client.turns import Sends
 from outlive._kernel.define.workflow import SIGNALS
 from outlive._kernel.journal.readable import public_json
 from outlive._kernel.journal.schema import find_mismatch
@@ -32,6 +34,11 @@ class Inbox:
     def __init__(self, access: Access, *, definitions: Definitions, inbox_messages_max: int) -> None:
         self._access, self._definitions = access, definitions
         self._inbox_messages_max = inbox_messages_max
+        self._sends = Sends(seconds=access.store_seconds)
+
+    def close(self) -> None:
+        """The engine has stopped: a message that waits for others is not sent."""
+        self._sends.close()
 
     async def deliver(
         self, message: Message, *, start: Change | None = None, then: Message | None = None, connection: Any = None
@@ -68,7 +75,8 @@ class Inbox:
         while True:
             sends -= 1
             try:
-                deliveries = await self._access.store.deliver(messages, start=start, inbox_messages_max=room)
+                deliver = partial(self._access.store.deliver, messages, start=start, inbox_messages_max=room)
+                deliveries = await self._sends.send(deliver)
             except CommitUnknownError:
                 # With a key it can be sent again: if it had arrived, the store says so. Not to one that is silent.
                 if not sends or loop.time() >= until:

@@ -21,6 +21,7 @@ from outlive._kernel.client.message_start import NamedStart, is_named
 from outlive._kernel.client.start_options import OnConflict, OwnStartOptions, StartOptions, start_arguments
 from outlive._kernel.client.starting import Starter, refuse_other
 from outlive._kernel.client.starts import start_call, wrong_answer
+from outlive._kernel.client.turns import Turns
 from outlive._kernel.define.middleware import Hook, around
 from outlive._kernel.define.workflow import Bound, bound
 from outlive._kernel.journal.described import Described
@@ -120,8 +121,10 @@ def _tuple(call: object) -> tuple[Any, ...]:
 class ManyStarts:
     """Starts many runs for one client."""
 
-    def __init__(self, access: Access, *, starter: Starter, definitions: Definitions, new_id: Any) -> None:
-        self._access, self._starter = access, starter
+    def __init__(
+        self, access: Access, *, turns: Turns, starter: Starter, definitions: Definitions, new_id: Any
+    ) -> None:
+        self._access, self._turns, self._starter = access, turns, starter
         self._definitions, self._new_id = definitions, new_id
 
     async def start(self, starts: Iterable[WorkflowCall | OneStart], options: Mapping[str, Any]) -> list[str]:
@@ -129,7 +132,7 @@ class ManyStarts:
         prepared, described = list[Prepared](), dict[NamedStart, tuple[int, Described]]()
         size = 0
         for index, wanted in enumerate(wanted_starts(starts, options)):
-            await self._starter.take_turn()
+            await self._turns.take()
             try:
                 one = await self._prepare(wanted, described)
             except OutliveError as error:

@@ -8,7 +8,6 @@ that handles it cannot part, and no outbox is needed.
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Mapping
 from contextvars import Context
 from functools import partial
@@ -56,8 +55,6 @@ from outlive.errors import (
 
 REPLACES_MAX = 100
 ANOTHER_ID = "use another id for this one"
-STARTS_PER_TURN_MAX = 100
-"""Starts that are prepared in one turn of the event loop; what runs already goes on between two turns."""
 
 
 class Ids(Protocol):
@@ -94,11 +91,6 @@ class Starter:
         self._creating: dict[asyncio.Future[Outcome], tuple[float, str, int]] = {}
         """Starts under way, the oldest first: since when, and the id and nonce of the run."""
         self._look: asyncio.TimerHandle | None = None
-        self.in_turn = 0
-        """Starts that were prepared in this turn of the event loop. `Engine.start` counts them before it does anything
-        else, so that one of a hundred thousand does almost nothing before it waits."""
-        self._waiting: deque[asyncio.Future[None]] = deque()
-        """Starts that wait for a turn, the first one first."""
         self._placer = Placer(access.timed_store, began_at=access.store.now())
 
     def close(self) -> None:
@@ -106,9 +98,6 @@ class Starter:
         self._commits = None
         if self._look is not None:
             self._look.cancel()
-        for turn in self._waiting:
-            if not turn.done():
-                turn.set_result(None)  # It goes on, and raises.
         for waiting in self._creating:
             if not waiting.done():
                 waiting.set_exception(EngineClosedError("starting a run"))
@@ -175,31 +164,6 @@ class Starter:
             if loop.time() >= since + seconds:
                 raise _late(run_id, seconds, is_known=True) from None
             return False
-
-    async def take_turn(self) -> None:
-        """Count a start, and wait for the next turn if this one has enough of them."""
-        self.in_turn += 1
-        if self.in_turn > STARTS_PER_TURN_MAX:
-            await self.wait_for_turn()
-        elif self.in_turn == 1:
-            asyncio.get_running_loop().call_soon(self.next_turn, context=Context())
-
-    def wait_for_turn(self) -> asyncio.Future[None]:
-        """Done when a start that has come to a full turn may go on."""
-        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append(turn)
-        return turn
-
-    def next_turn(self) -> None:
-        """Let the next starts go on that wait for a turn."""
-        self.in_turn = 0
-        while self._waiting and self.in_turn < STARTS_PER_TURN_MAX:
-            turn = self._waiting.popleft()
-            if not turn.done():
-                turn.set_result(None)
-                self.in_turn += 1
-        if self.in_turn:
-            asyncio.get_running_loop().call_soon(self.next_turn, context=Context())
 
     async def start_described(
         self,

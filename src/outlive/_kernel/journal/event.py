@@ -327,7 +327,8 @@ class DetachedEnded(Event, frozen=True, tag=True):
     result: Payload | None = None
     failure: Failure | None = None
     workflow: str = ""
-    """The workflow of that run; with its version it says which type the result has. Empty if its starter knows."""
+    """The workflow of that run; with its version it says which type the result has. In journals of earlier versions it
+    is empty if this run started that one."""
     version: int = 0
     is_refusal: bool = False
     """Whether there is no such end to wait for: `failure` says why."""

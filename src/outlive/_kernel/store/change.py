@@ -71,7 +71,8 @@ class Ended(msgspec.Struct, frozen=True, omit_defaults=True):
     result: Payload | None = None
     failure: Failure | None = None
     workflow: str = ""
-    """The workflow of that run; with its version it says which type the result has. Empty if its starter knows."""
+    """The workflow of that run; with its version it says which type the result has. Earlier versions
+    left it empty for the run that started that one."""
     version: int = 0
     is_refusal: bool = False
     """Whether there is no such end to wait for: `failure` says why."""

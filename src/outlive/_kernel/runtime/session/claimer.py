@@ -444,9 +444,11 @@ class Claimer:
         journals = [journal for journal in found if self._worker.trees.takes_messages(journal)]
         if not journals:
             return
-        inbox = await self._read_inboxes(journals)
-        blobs = await self._read_blobs((), inbox.values())
-        await in_callback(partial(self._deliver, inbox, blobs))
+        inboxes = await self._read_inboxes(journals)
+        blobs = await self._read_blobs((), inboxes.values())
+        waiting = deque(inboxes.items())
+        while waiting:
+            await in_callback(partial(self._deliver, waiting, blobs))
 
     async def _read_inboxes(self, journals: list[int]) -> dict[int, list[InboxMessage]]:
         inboxes = await self._store.read_inbox(journals)
@@ -465,9 +467,14 @@ class Claimer:
         runs = await self._store.find_runs(sorted(ends)) if ends else {}
         return {journal: [_with_end(message, runs) for message in messages] for journal, messages in found.items()}
 
-    def _deliver(self, inboxes: dict[int, list[InboxMessage]], blobs: dict[str, bytes]) -> None:
-        for journal, messages in inboxes.items():
+    def _deliver(self, waiting: deque[tuple[int, list[InboxMessage]]], blobs: dict[str, bytes]) -> None:
+        """Deliver what there is time for in one slice."""
+        is_over = self._worker.replays.new_slice()
+        while waiting:
+            journal, messages = waiting.popleft()
             self._worker.deliver(journal, messages, blobs)
+            if is_over():
+                break
 
     async def _read_blobs(self, journals: Iterable[list[Row]], inbox: Iterable[list[InboxMessage]]) -> dict[str, bytes]:
         ids = blob_ids(journals, inbox)

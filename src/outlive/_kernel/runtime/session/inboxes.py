@@ -5,6 +5,8 @@ See `outlive._kernel.runtime.tree.holding` for what becomes of a tree that is he
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import Protocol
 
@@ -12,7 +14,7 @@ from outlive._kernel.model.pause import Pauses, pause_of
 from outlive._kernel.runtime.session.requests import ClaimRequests
 from outlive._kernel.runtime.steps.executor import Executor
 from outlive._kernel.runtime.tree.holding import Hold, pause_in
-from outlive._kernel.runtime.tree.live import LiveTree
+from outlive._kernel.runtime.tree.live import EVENTS_AT_ONCE, LiveTree
 from outlive._kernel.runtime.tree.phase import TreePhase
 from outlive._kernel.runtime.tree.trees import LiveTrees
 from outlive._kernel.store.contract import InboxMessage, MessageKind
@@ -21,6 +23,9 @@ from outlive.telemetry import Counters
 
 class Mover(Protocol):
     """The worker, as the part that moves trees."""
+
+    def guarding(self, live: LiveTree) -> AbstractContextManager[None]:
+        """Park a tree if the code inside raises."""
 
     def settle(self, live: LiveTree) -> None:
         """Decide what a tree that has just moved does next."""
@@ -40,6 +45,7 @@ class TreeInboxes:
         self._executor = executor
         self._requests = requests
         self._counters = counters
+        self._loop = asyncio.get_running_loop()
         self.pauses: Pauses = {}
         """The workflows that are paused, as last read."""
 
@@ -55,7 +61,12 @@ class TreeInboxes:
             self._mover.start_durable(live)
             return
         self._trees.inbox_taken(live)
-        for message in inbox:
+        self._take_some(live, inbox)
+
+    def _take_some(self, live: LiveTree, inbox: list[InboxMessage]) -> None:
+        """Take as many messages as fit into a turn of the event loop. The others follow when these are durable."""
+        live.unread = inbox[EVENTS_AT_ONCE:]
+        for message in inbox[:EVENTS_AT_ONCE]:
             self._counters.signals_taken += message.kind is MessageKind.SIGNAL
             live.take_message(message)
         if live.refusals:
@@ -69,8 +80,21 @@ class TreeInboxes:
 
     def saved(self, live: LiveTree) -> None:
         """Note that the messages which a tree has taken are durable; there may be more for it."""
-        if self._trees.inbox_saved(live):
+        if live.unread:
+            self._loop.call_soon(self._take_more, live)
+        elif self._trees.inbox_saved(live):
             self._requests.look()
+
+    def _take_more(self, live: LiveTree) -> None:
+        inbox, live.unread = live.unread, []
+        if live.phase is not TreePhase.MOVING:
+            return
+        with self._mover.guarding(live):
+            if live.hold is None:
+                self._take_some(live, inbox)
+            else:
+                self.saved(live)  # They stay in the inbox.
+        self._mover.settle(live)
 
     def _refuse(self, live: LiveTree) -> None:
         """Have the asks that a tree has refused answered; it is not suspended before that."""

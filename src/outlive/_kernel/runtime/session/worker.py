@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 from bisect import bisect_left
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -46,7 +47,7 @@ from outlive._kernel.runtime.tree.draft import Draft, Effect
 from outlive._kernel.runtime.tree.emitter import Source
 from outlive._kernel.runtime.tree.events import event_of_success, with_arguments
 from outlive._kernel.runtime.tree.holding import Hold
-from outlive._kernel.runtime.tree.live import LiveTree
+from outlive._kernel.runtime.tree.live import EVENTS_AT_ONCE, LiveTree
 from outlive._kernel.runtime.tree.observer_calls import ObserverCalls
 from outlive._kernel.runtime.tree.phase import TreePhase
 from outlive._kernel.runtime.tree.rebuilding import Replay
@@ -142,6 +143,10 @@ class Worker:
         wait for the rest."""
         self._going_on: set[LiveTree] = set()
         """The trees in `_behind` for which a turn of the event loop is coming."""
+        self._effects: dict[LiveTree, deque[Effect]] = {}
+        """Durable effects of trees that have more than one turn of the event loop brings about."""
+        self._outcomes: dict[LiveTree, deque[StepOutcome]] = {}
+        """Outcomes of steps of trees that have more than one turn of the event loop, or the store, takes."""
         self.is_stopping = False
         """Take nothing more in, and begin no more steps."""
 
@@ -330,10 +335,24 @@ class Worker:
         """Go on with the trees whose attempts have ended."""
         touched = {}
         step_seconds = self._counters.measures.step_seconds
-        for live, attempt, result, failure in outcomes:
+        for outcome in outcomes:
+            live, attempt, result, failure = outcome
             command = attempt.command
             if live.todo:
-                self._fall_behind(live).append(partial(self.take_outcomes, [(live, attempt, result, failure)]))
+                if attempt.transaction is None:
+                    self._fall_behind(live).append(partial(self.take_outcomes, [outcome]))
+                    continue
+                # The store may write nothing else before this transaction has ended.
+                with self.guarding(live):
+                    live.catch_up()
+            draft = live.draft
+            if attempt.transaction is None and (
+                live.in_flight >= IN_FLIGHT_MAX
+                or live in self._outcomes
+                or (draft is not None and len(draft.change.rows) >= EVENTS_AT_ONCE)
+            ):
+                # The store has not taken what came before: this waits, and so it comes in one change with others.
+                self._outcomes.setdefault(live, deque()).append(outcome)
                 continue
             if live.phase is not TreePhase.MOVING or (command.run, command.call) not in live.execution.calls:
                 if attempt.transaction is not None:
@@ -365,6 +384,14 @@ class Worker:
             touched[id(live)] = live
         for live in touched.values():
             self.settle(live)
+
+    def _take_held(self, live: LiveTree) -> None:
+        """Take the outcomes of steps that have waited for the store, as many as fit into a turn."""
+        held = self._outcomes.pop(live)
+        first = [held.popleft() for _ in range(min(len(held), EVENTS_AT_ONCE))]
+        self.take_outcomes(first)
+        if held:
+            self._outcomes.setdefault(live, deque()).extend(held)
 
     def _happen_within(self, live: LiveTree, attempt: Attempt, transaction: Transaction, result: bytes | None) -> None:
         """A step that wrote in a transaction has returned: commit its outcome, and what follows, in the transaction."""
@@ -478,10 +505,12 @@ class Worker:
                 live.fire_due()
                 self._start_due_retries(live)
         self.settle(live)
+        if live in self._outcomes and not live.in_flight and not live.todo:
+            self._take_held(live)  # No commit that would do so is under way.
 
     def _suspend_if_idle(self, live: LiveTree) -> int | None:
         """Suspend a tree that has nothing to do. When to look at it again, or None if no timer or retry is ahead."""
-        if live.phase is not TreePhase.MOVING or live.todo:
+        if live.phase is not TreePhase.MOVING or live.todo or live.unread:
             return None
         if live.hold is not None:
             live.leave_held()
@@ -522,6 +551,8 @@ class Worker:
             with self.guarding(live):
                 live.follow_deferred()
             self.settle(live)
+        if self._outcomes and live in self._outcomes and not live.todo:
+            self._take_held(live)
         if draft.lookups:
             self._requests.look_up(live, draft.lookups)
         if draft.change.starts or draft.change.messages:
@@ -530,8 +561,26 @@ class Worker:
         if live.phase is not TreePhase.MOVING and live.in_flight == 0 and live.draft is None:
             self._leave(live)
 
+    def _run_more(self, live: LiveTree) -> None:
+        """Bring about more of what a tree has asked for."""
+        effects = self._effects.pop(live, None)
+        if effects is None:
+            return
+        first = [effects.popleft() for _ in range(min(len(effects), EVENTS_AT_ONCE))]
+        self._run_effects(live, first)
+        if effects and live.phase is TreePhase.MOVING:
+            self._effects[live] = effects
+            self._loop.call_soon(self._run_more, live)
+
     def _run_effects(self, live: LiveTree, effects: list[Effect]) -> None:
-        """Start and cancel steps. The events that asked for these effects are durable."""
+        """Start and cancel steps. The events that asked for these effects are durable. More than a turn of the event
+        loop brings about are left to the next turns."""
+        if len(effects) > EVENTS_AT_ONCE or live in self._effects:
+            if live not in self._effects:
+                self._effects[live] = deque()
+                self._loop.call_soon(self._run_more, live)
+            self._effects[live].extend(effects)
+            return
         for effect in effects:
             if live.phase is not TreePhase.MOVING:
                 break
@@ -576,6 +625,7 @@ class Worker:
             self._executor.cancel_rest(live)
         self._executor.cancel_all(live)
         self._alarms.forget(live)
+        self._forget_rest(live)
         self.inboxes.saved(live)  # A message that came while it was leaving has made it due.
         self.trees.remove(live)
         if status is RunStatus.WAITING:
@@ -588,6 +638,12 @@ class Worker:
             self._requests.look()  # Its slot, or its place in this worker, is free for those in line.
         else:
             self._requests.has_room()
+
+    def _forget_rest(self, live: LiveTree) -> None:
+        """Effects and outcomes that waited never happen: the tree is in motion no longer."""
+        if self._effects or self._outcomes:
+            self._effects.pop(live, None)
+            self._outcomes.pop(live, None)
 
     def _discard_and_look(self, live: LiveTree, why: str = "") -> None:
         """Discard a tree that cannot go on from memory. When all its changes have their outcomes, the claimer looks
@@ -605,6 +661,7 @@ class Worker:
         if why:
             log_discarded(live.fold.root, why)
         self._behind.pop(live, None)
+        self._forget_rest(live)
         self._executor.cancel_all(live)
         self._alarms.forget(live)
         self.trees.remove(live)
@@ -627,7 +684,7 @@ class Worker:
     @property
     def has_outcomes(self) -> bool:
         """Whether attempts have ended and their runs have not got the outcome."""
-        return bool(self._reports.outcomes or self._behind)
+        return bool(self._reports.outcomes or self._outcomes or self._behind)
 
     @property
     def is_resting(self) -> bool:
@@ -639,6 +696,8 @@ class Worker:
             and self.reporter.is_resting
             and not self._reports.outcomes
             and not self._behind
+            and not self._outcomes
+            and not self._effects
             and not any(live.in_flight or live.lookups or live.draft is not None for live in self.trees.active())
         )
 

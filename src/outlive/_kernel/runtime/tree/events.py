@@ -187,6 +187,9 @@ def message_to_starter(root: Run, event: Ending, *, retried: int = 0) -> Message
         status=STATUS[type(event)],
         result=event.result if isinstance(event, RunSucceeded) else None,
         failure=event.failure if isinstance(event, RunFailed) else None,
+        # The starter may also ask for the end by the id alone, and then does not know the type of the result.
+        workflow=root.workflow,
+        version=root.version,
     )
     return _end_message(root.parent_id, ended, at=event.at, key=key_of_end(root.id, root.nonce, retried=retried))
 

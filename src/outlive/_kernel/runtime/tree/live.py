@@ -125,6 +125,7 @@ class LiveTree:
         "seq",
         "todo",
         "tracer",
+        "unread",
         "unsaid",
     )
 
@@ -133,7 +134,7 @@ class LiveTree:
     ) -> None:
         limits = environment.limits
         self.id = root_id
-        self.clock = environment.clock
+        self.clock, self.tracer = environment.clock, environment.tracer
         self.phase, self.journal = TreePhase.MOVING, journal
         """The store's handle; 0 until the tree is stored."""
         self.payloads = TreePayloads(root_id, nonce=nonce, packer=environment.packer)
@@ -148,7 +149,6 @@ class LiveTree:
         )
         self.execution.refuses_plain, self.execution.redaction = environment.packer.refuses_plain, environment.redaction
         self.fold = Fold(root_id)
-        self.tracer = environment.tracer
         self.seq = -1
         """The seq of the last event, durable or not."""
         self.crc: int | None = None
@@ -184,13 +184,14 @@ class LiveTree:
         """Whether it has published or emitted something here, so that others may read along."""
         self.unsaid: list[StreamLines] = []
         """Items that its workflows emitted when there was no change to write them with; the next change has them."""
-        self._observer_calls = observer_calls
-        self._limits = limits
+        self._observer_calls, self._limits = observer_calls, limits
         self._history_max = limits.history_events_max
         self._history_mark = min(limits.history_events_advised_max, limits.history_events_max)
         self._salt = salt_of(nonce)
         # Not recorded yet. While there is anything after a turn of the event loop, nothing else happens to the tree.
         self.todo: deque[AnyEvent | Translated | AwaitEnd] = deque()
+        self.unread: list[InboxMessage] = []
+        """Messages that it takes when those before them are durable; until then it is not suspended."""
 
     # -- Its phase -------------------------------------------------------------------------------------------
 
@@ -201,6 +202,7 @@ class LiveTree:
             self.phase = phase
             if phase is not TreePhase.MOVING:
                 self.todo.clear()
+                self.unread = []
 
     def claimed(self, claim: Claim) -> None:
         """Claimed, and not in memory: its journal is to be replayed."""

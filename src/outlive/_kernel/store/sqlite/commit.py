@@ -21,7 +21,7 @@ from outlive._kernel.store.contract import NO_LIMIT, Change, Delivery, Message, 
 from outlive._kernel.store.sqlite.batch import Batch, rename
 from outlive._kernel.store.sqlite.connection import Session
 from outlive._kernel.store.sqlite.deleting import put_blob
-from outlive._kernel.store.sqlite.inbox import put_messages
+from outlive._kernel.store.sqlite.inbox import Inboxes, put_messages
 from outlive._kernel.store.sqlite.query import RELEASE_SAVEPOINT, ROLLBACK_TO_SAVEPOINT, SAVEPOINT, Value, bulk
 from outlive._kernel.store.sqlite.writer import WriteVerb, each
 from outlive._kernel.store.tables.journal_rows import Conflict, plain_rows
@@ -100,7 +100,8 @@ Posting = tuple[Sequence[Message], Change | None, int]
 def _deliver(session: Session, postings: list[Posting], *, careful: bool) -> list[list[Delivery]]:
     starts: list[Sequence[Change]] = [[start] for _, start, _ in postings if start is not None]
     _commit(session, starts, careful=careful)
-    return [put_messages(session, messages, inbox_messages_max=most) for messages, _, most in postings]
+    inboxes = Inboxes()
+    return [put_messages(session, messages, inbox_messages_max=most, inboxes=inboxes) for messages, _, most in postings]
 
 
 def _put_blobs(session: Session, blobs: Sequence[Blob]) -> None:

@@ -6,19 +6,26 @@ from collections.abc import Iterable, Sequence
 
 from outlive._kernel.model import RunStatus
 from outlive._kernel.store.change import Delivery, Message, Refusal, judge
+from outlive._kernel.store.contract import NO_LIMIT
 from outlive._kernel.store.sqlite.audit import put_audit
 from outlive._kernel.store.sqlite.connection import Session
 from outlive._kernel.store.sqlite.deleting import put_blob
 from outlive._kernel.store.sqlite.writer import each
 from outlive._kernel.store.tables.rows import answer_to_json, message_columns, tags_in, to_json
 
+Inboxes = dict[int, tuple[int, int]]
+"""By journal how many messages wait, and how many were counted at most: counted once for all that come together."""
 ENDED = {status.value for status in RunStatus if status.is_terminal}
 
 
-def put_messages(session: Session, messages: Sequence[Message], *, inbox_messages_max: int) -> list[Delivery]:
-    """Judge messages one by one, store the good ones, and wake the trees they are for."""
+def put_messages(
+    session: Session, messages: Sequence[Message], *, inbox_messages_max: int, inboxes: Inboxes | None = None
+) -> list[Delivery]:
+    """Judge messages one by one, store the good ones, and wake the trees they are for. `inboxes` is for all that is put
+    in one go."""
     journals: set[int] = set()
-    deliveries = [_put(session, message, inbox_messages_max, journals) for message in messages]
+    counted = {} if inboxes is None else inboxes
+    deliveries = [_put(session, message, inbox_messages_max, journals, counted) for message in messages]
     wake_for_inbox(session, journals)
     # Even if all of them were due before: the owner of one has to read the message.
     session.made_due |= bool(journals)
@@ -51,15 +58,15 @@ def _refuse(session: Session, call: tuple[str, Sequence[Refusal]]) -> None:
 REFUSE_MESSAGES = each(_refuse)
 
 
-def _put(session: Session, message: Message, inbox_messages_max: int, journals: set[int]) -> Delivery:
-    found = session.fetch("judge_message", message.run_id, message.key, inbox_messages_max)
+def _put(session: Session, message: Message, inbox_messages_max: int, journals: set[int], inboxes: Inboxes) -> Delivery:
+    found = session.fetch("judge_message", message.run_id, message.key)
     if found is None:
         return Delivery.UNKNOWN_RUN
-    journal, number, status, root_status, root_workflow, root_tags, is_key_seen, waiting = found
+    journal, number, status, root_status, root_workflow, root_tags, is_key_seen = found
     if not message.bounds.fit(root_workflow, tags_in(root_tags)):
         return Delivery.UNKNOWN_RUN
     assert isinstance(journal, int)
-    assert isinstance(waiting, int)
+    waiting = _waiting(session, journal, inbox_messages_max, inboxes)
     is_over = status in ENDED or root_status in ENDED
     delivery = judge(is_key_seen=bool(is_key_seen), is_over=is_over, waiting=waiting, messages_max=inbox_messages_max)
     if delivery is not Delivery.ACCEPTED:
@@ -81,4 +88,19 @@ def _put(session: Session, message: Message, inbox_messages_max: int, journals: 
     if message.audit is not None:
         put_audit(session, [message.audit])
     journals.add(journal)
+    if journal in inboxes:
+        waiting, counted = inboxes[journal]
+        inboxes[journal] = waiting + 1, counted
     return delivery
+
+
+def _waiting(session: Session, journal: int, most: int, inboxes: Inboxes) -> int:
+    """How many messages wait for a tree, counted up to `most`; 0 if there is no limit."""
+    if most >= NO_LIMIT:
+        return 0
+    waiting, counted = inboxes.get(journal, (0, 0))
+    if not counted or counted <= waiting < most:
+        (waiting,) = session.fetch("count_messages", journal, most) or (0,)
+        assert isinstance(waiting, int)
+        inboxes[journal] = waiting, most
+    return waiting
