@@ -54,7 +54,7 @@ async def test_a_task_is_worked_on_over_http(engine: TestEngine) -> None:
     assert (task["step"], task["input"], task["output_schema"]) == ("http_double", 21, {"type": "integer"})
     place, lease = f"{TASKS}/{task['id']}", {"lease": task["lease"]}
     beat = await api.post(f"{place}/heartbeat", {**lease, "progress": {"done": 0.5}, "lease_seconds": 60})
-    assert beat.data == {"is_cancelled": False, "reason": "", "lease_seconds": 60.0}
+    assert beat.data == {"is_cancelled": False, "reason": "", "lasts": "PT60S"}
     assert (await engine.get(task["id"]).published()) == {"done": 0.5}
     for body, status, code in (
         ({**lease, "output": "x"}, 422, "task_output"),

@@ -129,6 +129,26 @@ class Line(pydantic.BaseModel):
     kind: Literal["line"] = "line"
 
 
+class Sums(pydantic.BaseModel):
+    """Numbers of any size, and what is not a number to JSON."""
+
+    n: int
+    f: float = pydantic.Field(ge=-1)
+
+
+@dataclass
+class Counts:
+    """The same, as msgspec reads it."""
+
+    n: int
+
+
+class Ratio(msgspec.Struct):
+    """A field that is a number."""
+
+    ratio: float
+
+
 class Note(pydantic.BaseModel):
     """Another one, with other fields."""
 
@@ -234,7 +254,11 @@ async def public_talk() -> None:
 
 TYPES: dict[str, tuple[Any, Any, Any]] = {
     "int": (int, 7, 7),
+    "large int": (int, 2**70, 2**70),
     "float": (float, 0.5, 0.5),
+    "large int in a model": (Sums, Sums(n=-(2**70), f=0.5), {"n": -(2**70), "f": 0.5}),
+    "inf in a model": (Sums, Sums(n=1, f=math.inf), {"n": 1, "f": "Infinity"}),
+    "large int in a dataclass": (Counts, Counts(2**70), {"n": 2**70}),
     "decimal": (Decimal, Decimal("2500"), "2500"),
     "datetime": (datetime, AT, "2026-11-18T21:30:00.000005Z"),
     "date": (date, AT.date(), "2026-11-18"),
@@ -286,7 +310,7 @@ UNTYPED: dict[str, tuple[Any, Any]] = {
     "dict of one text twice": ({1: "a", "1": "b"}, [[1, "a"], ["1", "b"]]),
     "dict of tuples": ({(1, 2): Decimal(3)}, [[[1, 2], "3"]]),
     "not finite": ([math.inf, -math.inf], ["Infinity", "-Infinity"]),
-    "large int": (2**70, str(2**70)),
+    "large int": (2**70, 2**70),
     "bytes": ([b"\x00", bytearray(b"\x00")], ["AA==", "AA=="]),
     "times": ([LATER, AT.date(), SPAN], ["2026-11-18T21:30:00+02:00", "2026-11-18", "P2DT10800.000007S"]),
     "a key that looks like a tag": ({"$": ["tuple", [1]]}, {"$": ["tuple", [1]]}),
@@ -387,6 +411,13 @@ async def test_values_that_a_run_is_sent_and_sends_have_the_same_form(engine: Te
     assert events["AskReceived"]["payload"] == PUBLIC_INVOICE
     assert events["RunFailed"]["failure"]["attributes"] == {"cents": "2500", "places": [1, 2]}
     assert [it["result"] for it in items] == [PUBLIC_INVOICE]
+
+
+@pytest.mark.parametrize(("kind", "value"), [(float, math.inf), (Ratio, Ratio(math.inf)), (list[float], [-math.inf])])
+def test_number_that_is_not_finite_is_refused_where_the_schema_says_number(kind: Any, value: Any) -> None:
+    """Such a field has no other form than a number, and JSON has no number for it."""
+    with pytest.raises(UnserialisableError, match="Expected `float`"):
+        codec_for(kind).encode(value, "ratio")
 
 
 def test_messages_of_a_framework_come_back_from_their_public_form() -> None:

@@ -1627,7 +1627,7 @@ export interface Task {
   /** A secret, to be sent with everything that is said of the task: with it the task may be ended. */
   lease: string;
   /** How long the lease lasts from now on, unless a heartbeat renews it. */
-  lease_seconds: number;
+  lasts: string;
   step: string;
   queue: string;
   /** The argument of the step as plain JSON. */
@@ -1645,7 +1645,8 @@ export interface TaskNotice {
   /** Whether the workflow no longer wants it: the program may stop, and fail the task. */
   is_cancelled: boolean;
   reason: string;
-  lease_seconds: number;
+  /** How long the lease lasts from now on. */
+  lasts: string;
 }
 
 /** The triggers that start runs of a workflow, beside schedules and people. */

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import msgspec
@@ -14,7 +15,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     """The id of its run."""
     lease: str
     """A secret, to be sent with everything that is said of the task: with it the task may be ended."""
-    lease_seconds: float
+    lasts: timedelta
     """How long the lease lasts from now on, unless a heartbeat renews it."""
     step: str
     queue: str
@@ -37,7 +38,8 @@ class TaskNotice(msgspec.Struct, frozen=True, kw_only=True):
     is_cancelled: bool
     """Whether the workflow no longer wants it: the program may stop, and fail the task."""
     reason: str
-    lease_seconds: float
+    lasts: timedelta
+    """How long the lease lasts from now on."""
 
     def __repr__(self) -> str:
         return f"<TaskNotice: {'cancelled' if self.is_cancelled else 'go on'}>"

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from datetime import timedelta
 from typing import Any
 
 import msgspec
@@ -176,7 +177,7 @@ class Tasks:
         return Task(
             id=run.id,
             lease=lease,
-            lease_seconds=seconds,
+            lasts=timedelta(seconds=seconds),
             step=remote_step_of(run.workflow),
             queue=run.queue or "default",
             input=value,
@@ -228,7 +229,9 @@ class Tasks:
             raise TaskLeaseLostError(task_id)
         cancel = await self._cancel_of(run)
         return TaskNotice(
-            is_cancelled=cancel is not None, reason="" if cancel is None else cancel.name, lease_seconds=seconds
+            is_cancelled=cancel is not None,
+            reason="" if cancel is None else cancel.name,
+            lasts=timedelta(seconds=seconds),
         )
 
     async def _renew(self, session: str, seconds: float) -> bool:

@@ -24,6 +24,8 @@ from typing import Any
 
 from outlive._kernel.journal.tagged import from_plain, to_plain
 
+NOT_FINITE = ("Infinity", "-Infinity", "NaN")
+"""The public form of numbers that JSON has no form for; pydantic reads it."""
 REFERENCE = "#/$defs/{name}"
 """How a schema refers to its definitions."""
 _ADDRESSES = (
@@ -129,6 +131,11 @@ def _public_schemas() -> Any:
 
         def timedelta_schema(self, schema: Any) -> Any:
             return {"type": "string", "format": "duration"}
+
+        def float_schema(self, schema: Any) -> Any:
+            made = super().float_schema(schema)
+            is_finite = schema.get("allow_inf_nan") is False
+            return made if is_finite else {"anyOf": [made, {"enum": [*NOT_FINITE]}]}
 
         def decimal_schema(self, schema: Any) -> Any:
             made = super().decimal_schema(schema)

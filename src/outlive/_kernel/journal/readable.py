@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from outlive._kernel.journal.event import AnyEvent, SnapshotTaken, payload_fields
+from outlive._kernel.journal.modelled import NOT_FINITE
 from outlive._kernel.journal.tagged import DEPTH_MAX, READERS
 from outlive._kernel.journal.value import TAG_BYTES, TAGGED, Stored, codec_for, converter_of, is_record, write_custom
 from outlive._kernel.model import Failure, Payload
@@ -79,7 +80,7 @@ def public_of(plain: Any) -> Any:
     """The public form of a value: each type has one, which msgspec gives to a value of a declared type.
 
     A tuple and a set are lists, bytes are base64, an instant is RFC 3339, a span is ISO 8601, a Decimal and a UUID are
-    text. So are a number that is not finite, and an integer beyond 64 bits, which programs would round. The keys of a
+    text, and so is a number that is not finite. An integer is a number, however large. The keys of a
     dict are text; a dict with keys that are not scalars is a list of pairs.
     """
     if type(plain) is list:
@@ -137,12 +138,13 @@ def _key_of(key: Any) -> str | None:
     return None if isinstance(plain, list | dict) else TAGGED.encode_plain(plain).decode()
 
 
-def _public_int(body: str) -> str:
+def _public_int(body: str) -> int | str:
     number = int(body, 16)
     try:
-        return str(number)
+        str(number)
     except ValueError:  # Python limits how many decimal digits it writes.
         return body
+    return number
 
 
 def _as_msgspec_writes(read: Callable[[str], Any]) -> Callable[[str], Any]:
@@ -153,7 +155,7 @@ def _public_list(body: list[Any]) -> list[Any]:
     return [public_of(item) for item in body]
 
 
-_NOT_FINITE = {"inf": "Infinity", "-inf": "-Infinity", "nan": "NaN"}
+_NOT_FINITE = dict(zip(("inf", "-inf", "nan"), NOT_FINITE, strict=True))
 _PUBLIC: dict[str, Callable[[Any], Any]] = {
     "tuple": _public_list,
     "set": _public_list,

@@ -20,14 +20,16 @@ export function plainOf(schema, root) {
   }
   const choices = found.anyOf ?? found.oneOf;
   if (choices) {
-    const real = choices.map((each) => plainOf(each, root)).filter((each) => each.type !== 'null');
+    // A number of a model may be infinite too, which is not what a person fills in.
+    const plain = choices.map((each) => plainOf(each, root));
+    const real = plain.filter((each) => each.type !== 'null' && !each.enum?.includes('Infinity'));
     if (real.length === 1)
       return {
         ...real[0],
         title: found.title ?? real[0].title,
         description: found.description ?? real[0].description,
         default: found.default,
-        nullable: true,
+        nullable: real[0].nullable || plain.some((each) => each.type === 'null'),
       };
     if (real.length && real.every((each) => 'const' in each))
       return { ...found, anyOf: undefined, enum: real.map((each) => each.const) };
