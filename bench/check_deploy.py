@@ -27,6 +27,7 @@ from outlive._kernel.journal.fold import Fold
 from outlive._kernel.runtime.clock import SystemClock
 from outlive._kernel.store.contract import Change, Store
 from outlive.engine.url import store_for
+from outlive.engine.view import view_of
 from outlive.testing import TestEngine
 from outlive.testing.deploy import DeployCheck, engine_in
 
@@ -63,7 +64,7 @@ async def record(events: int) -> list[AnyEvent]:
         # Its creation and its suspension are events too.
         run = await engine.start(bench_deploy, events - 2)
         await engine.settle()
-        return await engine.view.journal(run.id)
+        return await view_of(engine).journal(run.id)
 
 
 def copy_of(run_id: str, nonce: int, events: list[AnyEvent]) -> Change:

@@ -41,6 +41,7 @@ from outlive._kernel.model.payload import Blob
 from outlive._kernel.runtime.clock import SystemClock
 from outlive._kernel.store.contract import Change
 from outlive.engine.url import store_for
+from outlive.engine.view import view_of
 from outlive.testing import TestEngine
 from outlive.types import WorkerOptions
 
@@ -133,7 +134,7 @@ async def record(workflow: Any, *args: int) -> list[AnyEvent]:
     async with TestEngine() as engine:
         run = await engine.start(workflow, *args)
         await engine.settle()
-        return await engine.view.journal(run.id)
+        return await view_of(engine).journal(run.id)
 
 
 def _given(created: AnyEvent, *args: int) -> RunCreated:

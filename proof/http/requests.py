@@ -14,6 +14,7 @@ import msgspec
 
 import outlive
 from outlive.engine import Engine
+from outlive.engine.view import view_of
 from outlive.http.operation import OPERATIONS
 from proof.http import program
 
@@ -154,7 +155,7 @@ def _on_task(**body: Any) -> Prepare:
 def _on_promise(body: Any) -> Prepare:
     async def prepare(engine: Engine, word: str) -> Wanted:
         run_id = await _run(engine, program.proof_promising, id=word)
-        shown: Any = await engine.view.plain((await engine.view.row(run_id)).published)
+        shown: Any = await view_of(engine).plain((await view_of(engine).row(run_id)).published)
         return Wanted({"promise_id": shown["promise"]}, body)
 
     return prepare

@@ -11,6 +11,7 @@ from typing import Any
 
 import outlive
 from outlive.engine import Engine
+from outlive.engine.view import view_of
 from outlive.http.operation import OPERATIONS
 from outlive.testing import TestEngine
 from proof.http import program
@@ -74,8 +75,8 @@ class Scene:
         await self._settled()
         await engine.pause(ids["parked"])
         task = await engine.tasks.claim("proof-gpu", ["proof_resize"], worker="proof", lease_seconds=3600, wait=0)
-        promise = (await engine.view.row(promising.id)).published
-        shown: Any = await engine.view.plain(promise)
+        promise = (await view_of(engine).row(promising.id)).published
+        shown: Any = await view_of(engine).plain(promise)
         await self._settled()
         self.names = {name: list(values) for name, values in KEPT.items()} | {
             "run_id": list(ids.values()),

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 from outlive.cli import main
 from outlive.cli.advice import COMMANDS, as_command, as_typed
 from outlive.errors import OutliveError, RunNotFoundError, RunParkedError
-from outlive.errors.advice import Advice
+from outlive.errors.advice import Advice, kind_of
 from outlive.errors.run import ApprovalNotFoundError, AskTimeoutError, QueueNotFoundError, RunNotRetriableError
 from outlive.http.advice import REQUESTS
 from outlive.types import Why
@@ -71,4 +71,4 @@ def test_advice_of_every_error_has_a_command(kind: type[OutliveError]) -> None:
     """The advice of every error is a call in Python, a command, and a request if an operation does it."""
     for advice in example_of(kind).advice:
         assert as_command(advice)
-        assert advice.kind in REQUESTS or advice.verb == "quotas.set"
+        assert kind_of(advice) in REQUESTS or advice.verb == "quotas.set"

@@ -46,7 +46,7 @@ NO_PAGES = ("integrations",)
 """A namespace without names of its own: each of its modules needs a framework, and has a guide."""
 DECLARED = "AnyEngine"
 """What declares the verbs of an engine and of a connection."""
-NOT_NAMESPACES = ("sync", "view")
+NOT_NAMESPACES = ("sync",)
 """Properties of an engine that are the engine once more."""
 
 

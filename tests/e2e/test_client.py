@@ -12,6 +12,7 @@ import pytest
 from playwright.sync_api import Page, Route
 
 import outlive
+from outlive.engine.view import view_of
 from tests.e2e.site import Site
 
 SOURCES = Path(__file__).parents[2] / "clients" / "typescript" / "src"
@@ -65,7 +66,9 @@ def site(tmp_path: Path) -> Iterator[Site]:
 def test_a_page_follows_a_stream_with_a_token(site: Site, page: Page) -> None:
     """It goes on where its connection was lost. What a token is not for is refused."""
     site.do(site.engine.start(chat, id="chat-1"))
-    made: Any = site.do(site.engine.view.run_tokens.create("chat-1", stream="words", seconds=600, by="shop", key=""))
+    made: Any = site.do(
+        view_of(site.engine).run_tokens.create("chat-1", stream="words", seconds=600, by="shop", key="")
+    )
 
     def give(route: Route) -> None:
         name = route.request.url.rpartition("/")[2]

@@ -13,6 +13,7 @@ from outlive._kernel.client.following import JournalEntry
 from outlive._kernel.client.shown import EVENTS_AT_ONCE, portions_of
 from outlive._kernel.model import Payload, Run
 from outlive._kernel.store.contract import Store
+from outlive.engine.view import view_of
 from outlive.errors import RunNotFoundError, RunParkedError
 from outlive.events import SignalReceived
 from outlive.testing import TestEngine
@@ -145,7 +146,7 @@ async def test_redacted_follower_reads_every_event_once() -> None:
 
 async def events_of(engine: TestEngine, run: Run, *, limit: int) -> list[JournalEntry]:
     """The first events of a journal."""
-    return [entry async for portion in engine.view.portions(run, after=-1, limit=limit) for entry in portion]
+    return [entry async for portion in view_of(engine).portions(run, after=-1, limit=limit) for entry in portion]
 
 
 async def test_failure_hides_what_only_a_late_event_of_a_long_journal_showed() -> None:
@@ -159,10 +160,10 @@ async def test_failure_hides_what_only_a_late_event_of_a_long_journal_showed() -
         with pytest.raises(outlive.errors.RunFailedError):
             await run.result()
         store.reads.clear()
-        shown = await engine.view.run("long")
+        shown = await view_of(engine).run("long")
         read = sum(len(rows) for rows in store.reads)
-        listed = await engine.view.runs(order="-created_at", limit=10, after=None)
-        page = await events_of(engine, await engine.view.row("long"), limit=10)
+        listed = await view_of(engine).runs(order="-created_at", limit=10, after=None)
+        page = await events_of(engine, await view_of(engine).row("long"), limit=10)
 
     assert shown.error is not None
     assert "hunter22" not in f"{shown.error} {listed}"
@@ -193,7 +194,7 @@ async def test_readers_of_one_long_journal_miss_nothing_when_one_overtakes_the_o
     async with engine:
         await engine.start(followed_long, id="long")
         await engine.settle()
-        run = await engine.view.row("long")
+        run = await view_of(engine).row("long")
         store = wrap_inner(engine, HeldRead)
         slow = asyncio.ensure_future(events_of(engine, run, limit=1_000))
         await store.is_held.wait()
@@ -219,7 +220,7 @@ async def test_follower_reads_no_event_again_because_people_look_at_other_runs(
         async for entry in followed_events:
             if "waits for signal" in entry.words:
                 break
-        await engine.view.run("other")
+        await view_of(engine).run("other")
         store.reads.clear()
         await run.signal("go", "gone")
         rest = [entry.seq async for entry in followed_events]
@@ -237,9 +238,9 @@ async def test_secret_texts_are_kept_up_to_a_size(monkeypatch: pytest.MonkeyPatc
         for run_id in ("first", "last"):
             await engine.start(followed, "unlucky", id=run_id)
             await engine.settle()
-            await engine.view.run(run_id)
+            await view_of(engine).run(run_id)
         store.reads.clear()
-        shown = [await engine.view.run(run_id) for run_id in ("last", "first")]
+        shown = [await view_of(engine).run(run_id) for run_id in ("last", "first")]
 
     assert not [run for run in shown if "unlucky" in str(run.error)]
     assert [bool(rows) for rows in store.reads] == [False, True]

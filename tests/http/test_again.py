@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import outlive
+from outlive.engine.view import view_of
 from outlive.http import Api, FixedKeys, Principal
 from outlive.testing import TestEngine
 from proof.http.requests import NOT_REPEATED, WANTED, unproved
@@ -146,11 +147,11 @@ async def test_a_start_with_a_policy_is_one_start(api: Caller, engine: TestEngin
     await engine.start(shop.api_patient, id="known")  # The store knows the workflow from now on.
     first = await api.post("/api/v1/runs", body, headers=KEY)
     await engine.settle()
-    row = await engine.view.run("p-1")
+    row = await view_of(engine).run("p-1")
     again = await api.post("/api/v1/runs", body, headers=KEY)
 
     assert (201, first.body) == (again.status, again.body)
-    assert row.created_at == (await engine.view.run("p-1")).created_at
+    assert row.created_at == (await view_of(engine).run("p-1")).created_at
 
 
 async def test_a_request_for_many_runs_is_for_the_same_ones_again(api: Caller, engine: TestEngine) -> None:
@@ -167,7 +168,7 @@ async def test_a_request_for_many_runs_is_for_the_same_ones_again(api: Caller, e
 
     assert (200, first.body) == (again.status, again.body)
     assert ["p-1", "p-2"] == [it["id"] for it in first.data["items"] if it["done"]]
-    assert "waiting" == (await engine.view.run("p-3")).status
+    assert "waiting" == (await view_of(engine).run("p-3")).status
 
 
 async def test_a_purge_that_is_only_tried_is_done_when_it_is_sent_in_earnest(api: Caller, engine: TestEngine) -> None:

@@ -9,6 +9,7 @@ from contextlib import aclosing
 import pytest
 
 from outlive._kernel.client.news import Position
+from outlive.engine.view import view_of
 from outlive.http import Api, ApiLimits
 from outlive.http.live import LivePages
 from outlive.http.problem import Problem
@@ -225,7 +226,7 @@ async def test_readers_of_a_list_share_what_they_are_sent_and_a_slow_one_misses_
     await engine.start(shop.api_patient, id="l-0")
     await engine.settle()
     pages, query = LivePages(), RunsFollowQuery(workflow="api_patient", status=["waiting"])
-    first, second, slow = (pages.follow(engine.view, query, of="") for _ in range(3))
+    first, second, slow = (pages.follow(view_of(engine), query, of="") for _ in range(3))
 
     async def until(reader: AsyncGenerator[bytes, None], name: bytes) -> list[bytes]:
         seen = [await anext(reader)]
@@ -302,7 +303,7 @@ async def test_a_reader_of_a_list_that_goes_while_nothing_happens_leaves_no_task
     await engine.settle()
     pages = LivePages()
     query = RunsFollowQuery(workflow="api_patient")
-    stays, goes = (pages.follow(engine.view, query, of="") for _ in range(2))
+    stays, goes = (pages.follow(view_of(engine), query, of="") for _ in range(2))
     for reader in (stays, goes):
         while b"quiet" not in await anext(reader):
             pass

@@ -31,7 +31,6 @@ ONLY_AN_ENGINE = {
     "asgi": "it is the server",
     "lifespan": "it is the server",
     "configured": "a connection has no configuration",
-    "view": "the operations of the API are made of it",
     "export": "a copy has nothing hidden: it needs the store",
     "import_run": "it writes a journal: it needs the store",
     "checkpoints": "for programs that keep their own state in the store",

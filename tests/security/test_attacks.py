@@ -12,6 +12,7 @@ from outlive import flow
 from outlive._features.events.delivering import deliver
 from outlive._kernel.model import RunStatus
 from outlive._kernel.model.trigger import SentEvent
+from outlive.engine.view import view_of
 from outlive.errors import ConfigurationError, RunNotFoundError, StoreUnavailableError
 from outlive.errors.outside import DeliveryRefusedError, UnreachableError
 from outlive.errors.run import QuotaExceededError
@@ -186,13 +187,13 @@ async def test_a_caller_of_some_workflows_changes_no_run_of_another(engine: Test
     await engine.settle()
     await engine.cancel("over")
     await engine.settle()
-    over = await engine.view.row("over")
+    over = await view_of(engine).row("over")
     verbs: list[Callable[[], Awaitable[object]]] = [
         lambda: engine.cancel("open"),
         lambda: engine.get("open").pause(by="eve"),
         lambda: engine.retry("over"),
         lambda: engine.fork("over", id="forked"),
-        lambda: engine.view.delete(over),
+        lambda: view_of(engine).delete(over),
         lambda: engine.approvals.approve("asks", "refund", by="eve"),
         lambda: engine.approvals.links.create("asks", "refund", approved=True, by="eve"),
         lambda: engine.start(shop.api_order, 5, id="open", on_conflict="replace"),

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from outlive.engine.view import view_of
 from outlive.http import Api, ApiLimits
 from outlive.http.limits import Places
 from outlive.http.live import (
@@ -80,7 +81,7 @@ async def test_lists_that_are_asked_for_at_the_same_moment_are_counted(engine: T
     queries = [RunsFollowQuery(id_prefix=prefix) for prefix in "abc"]
     for query in queries:
         pages.check(query, of="", by="eve")
-    readers = [pages.follow(engine.view, query, of="", by="eve") for query in queries]
+    readers = [pages.follow(view_of(engine), query, of="", by="eve") for query in queries]
     begun = [[part async for part in first_of(reader)] for reader in readers]
 
     assert [len(parts) for parts in begun] == [1, 1, 0]
@@ -151,7 +152,7 @@ async def test_a_principal_with_many_lists_waits_in_its_own_line(
         await may_look.acquire()
         return []
 
-    view = engine.view
+    view = view_of(engine)
     monkeypatch.setattr(view, "runs", runs)
     monkeypatch.setattr("outlive.http.live.PAUSE_SECONDS_MAX", 0.0)
     pages = LivePages()

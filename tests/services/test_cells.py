@@ -9,6 +9,7 @@ import pytest
 
 import outlive
 from outlive._features.retention.cell_collector import CELL_TURNS_CELL
+from outlive.engine.view import view_of
 from outlive.errors.key import LinkRefusedError
 from outlive.limits import Breaker, Debounce, FixedWindow, RateLimit, TokenBucket
 from outlive.testing import TestEngine
@@ -97,7 +98,7 @@ async def test_tokens_that_have_expired_are_removed() -> None:
     async with TestEngine(retention=[KEEP]) as engine:
         await engine.start(asked, id="asked")
         await engine.settle()
-        tokens = engine.view.run_tokens
+        tokens = view_of(engine).run_tokens
         await tokens.create("asked", stream="", seconds=3_600, by="ann", key="")
         valid = await tokens.create("asked", stream="", seconds=10 * 86_400, by="ann", key="")
         await walk(engine, days=3)

@@ -420,14 +420,6 @@ export interface DocumentView {
   vars: Record<string, unknown> | null;
 }
 
-/** Documents of flows, by name and hash. */
-export interface DocumentsPage {
-  items: PinnedDocument[];
-  /** The version of every flow that is published, by its name. */
-  published: Record<string, number>;
-  next: string | null;
-}
-
 /** It was done, and is durable. */
 export interface Done {
   /** The id of the thing that was changed. */
@@ -700,7 +692,7 @@ export interface JournalView {
 }
 
 /** Journals of open runs. */
-export interface JournalsView {
+export interface Journals {
   items: JournalView[];
   /** Values that the journals keep elsewhere, by their ids. */
   blobs: Record<string, string>;
@@ -856,6 +848,15 @@ export interface PinnedDocument {
   name: string;
   hash: string;
   canonical: string;
+}
+
+/** Documents of flows, by name and hash. */
+export interface PinnedDocuments {
+  items: PinnedDocument[];
+  /** The version of every flow that is published, by its name. */
+  published: Record<string, number>;
+  /** The name and the hash of the last one here, `orders@3f9a1c02b7de...`, if there are more. */
+  next: string | null;
 }
 
 /** The problem, and how to solve it (RFC 9457). */
@@ -2366,7 +2367,7 @@ export class DeploysOperations {
    *
    * Needs the scope `admin`.
    */
-  documents(query?: DeploysDocumentsQuery, options?: RequestOptions): Promise<DocumentsPage> {
+  documents(query?: DeploysDocumentsQuery, options?: RequestOptions): Promise<PinnedDocuments> {
     return this.#to.json("GET", `/api/v1/deploys/documents`, { query, options });
   }
 
@@ -2375,7 +2376,7 @@ export class DeploysOperations {
    *
    * Needs the scope `admin`.
    */
-  journals(body: ReadJournals, options?: RequestOptions): Promise<JournalsView> {
+  journals(body: ReadJournals, options?: RequestOptions): Promise<Journals> {
     return this.#to.json("POST", `/api/v1/deploys/journals`, { body, options });
   }
 }

@@ -5,6 +5,8 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
+from outlive.errors.advice import kind_of, with_effect
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -66,8 +68,8 @@ def typed(summary: str, advice: Iterable[Advice]) -> str:
 
 def as_command(advice: Advice) -> str:
     """The command that a person types; empty if none does it."""
-    command = COMMANDS.get(advice.kind)
+    command = COMMANDS.get(kind_of(advice))
     if command is None:
         return ""
     words = {name: shlex.quote(str(it)) for name, it in advice.arguments.items()}
-    return advice.with_effect(f"`outlive {command.format(**words)}`")
+    return with_effect(advice, f"`outlive {command.format(**words)}`")

@@ -16,7 +16,7 @@ import msgspec
 from outlive.demo.fleet import Member, WorkerLost
 from outlive.demo.killing import charges_of, kill_while_it_charges
 from outlive.demo.orders import checkout
-from outlive.demo.story import Story, basket, customer_of
+from outlive.demo.story import Death, Story, basket, customer_of
 from outlive.demo.world import Line
 
 ORDER_SECONDS = 0.4
@@ -74,14 +74,6 @@ class State(msgspec.Struct, frozen=True):
     begun_again: int
     """Charges that were interrupted, and begun again with the same idempotency key."""
     charged_twice: int
-
-
-class Death(msgspec.Struct, frozen=True):
-    """A kill as it happened."""
-
-    worker: Member
-    at: float
-    charging: list[Line]
 
 
 class NotAlive(Exception):

@@ -16,6 +16,7 @@ from outlive.demo.ledger import Case, Ledger, audit, take_overs
 from outlive.demo.orders import Order, Receipt, checkout
 from outlive.demo.screen import Screen
 from outlive.demo.world import Line, Witness
+from outlive.engine.view import view_of
 
 PRICES = {"tea": 450, "coffee": 890, "honey": 720, "bread": 380, "cheese": 1_240, "jam": 540, "olives": 610}
 CONFIRM_SECONDS = 2.5
@@ -168,7 +169,7 @@ class Story:
         return f"worker {member.name}   {state:<8} {steps:>4} steps done"
 
     async def _case(self, order: Order, got: Receipt | str) -> Case:
-        events = await self.engine.view.journal(order.id)
+        events = await view_of(self.engine).journal(order.id)
         lines = [line for line in self.witness.lines if line.order == order.id]
         return Case(order, promised(order), got, events, lines)
 

@@ -418,7 +418,7 @@ class Engine(AnyEngine):
     async def list(
         self, *, order: Order = "-created_at", limit: int = 100, after: str | None = None, **filters: Unpack[Filters]
     ) -> Page[Run]:
-        return await self.view.runs(order=order, limit=limit, after=after, **filters)
+        return await View(self._verbs).runs(order=order, limit=limit, after=after, **filters)
 
     async def info(self, run_id: str) -> Run:
         return await self.get(run_id).info()
@@ -578,11 +578,6 @@ class Engine(AnyEngine):
         """Enter this engine while an application lives: `FastAPI(lifespan=engine.lifespan)`."""
         async with self:
             yield
-
-    @property
-    def view(self) -> View:
-        """Runs as people may see them: plain JSON, without what `redact` hides. For programs that show runs."""
-        return View(self._verbs)
 
     @property
     def approvals(self) -> Approvals:

@@ -13,6 +13,7 @@ from outlive._kernel.client.placing import warn_of_unknown
 from outlive._kernel.define.own import declare_own
 from outlive._kernel.in_engine import InEngine, InWorker, WorkerParts
 from outlive._kernel.model.cells import declare_cells
+from outlive._kernel.model.worker import queues_of
 from outlive._kernel.runtime.services.service import Service
 from outlive._kernel.runtime.services.supervisor import Services
 from outlive._kernel.runtime.services.unbegun_ender import UnbegunEnder
@@ -62,8 +63,8 @@ class FeaturesInWorker:
     async def declare(self) -> None:
         """Let the store know what the code of this worker declares; a queue that the store does not know is logged."""
         store, environment, options, *_ = self._parts
-        if options.queue_names is not None:
-            await warn_of_unknown(store, options.queue_names, environment.registry.workflows())
+        if (queues := queues_of(options)) is not None:
+            await warn_of_unknown(store, queues, environment.registry.workflows())
         for each in self._all:
             await each.declare()
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, Unpack
 
 import msgspec
 
@@ -53,6 +53,18 @@ class ItemsShown(NamedTuple):
 
     items: list[tuple[int, Any, Failure | None]]
     has_more: bool
+
+
+class HasVerbs(Protocol):
+    """An engine, which has a client."""
+
+    @property
+    def _verbs(self) -> Client: ...
+
+
+def view_of(engine: HasVerbs) -> View:
+    """The view of an engine, for its own server, commands and tests: rows of the store are in it."""
+    return View(engine._verbs)
 
 
 class View:

@@ -25,21 +25,22 @@ class Advice(msgspec.Struct, frozen=True):
     effect: str = ""
     """The end of a sentence that begins with the call: `lets it go on`."""
 
-    @property
-    def kind(self) -> tuple[str, str]:
-        """The verb and its first argument, which tell apart what a verb does: `resume` of a run and of a workflow."""
-        return self.verb, next(iter(self.arguments), "")
-
-    def with_effect(self, call: str) -> str:
-        """The sentence that begins with a call, in whatever words."""
-        return f"{call} {self.effect}" if self.effect else call
-
     def __repr__(self) -> str:
         return f"<Advice {self}>"
 
     def __str__(self) -> str:
         given = (f"{it!r}" if name in SUBJECTS else f"{name}={it!r}" for name, it in self.arguments.items())
-        return self.with_effect(f"engine.{self.verb}({', '.join(given)})")
+        return with_effect(self, f"engine.{self.verb}({', '.join(given)})")
+
+
+def kind_of(advice: Advice) -> tuple[str, str]:
+    """The verb and its first argument, which tell apart what a verb does: `resume` of a run and of a workflow."""
+    return advice.verb, next(iter(advice.arguments), "")
+
+
+def with_effect(advice: Advice, call: str) -> str:
+    """The sentence that begins with a call, in whatever words."""
+    return f"{call} {advice.effect}" if advice.effect else call
 
 
 def in_words(summary: str, advice: Iterable[Advice], say: Callable[[Advice], str] = str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from urllib.parse import quote
 
-from outlive.errors.advice import Advice, in_words
+from outlive.errors.advice import Advice, in_words, kind_of, with_effect
 
 REQUESTS: dict[tuple[str, str], str] = {
     ("approvals.list", ""): "GET /api/v1/approvals",
@@ -40,7 +40,7 @@ def as_requests(advice: Iterable[Advice]) -> str:
 
 def as_request(advice: Advice) -> str:
     """One request with its effect; empty if no operation does it."""
-    request = REQUESTS.get(advice.kind)
+    request = REQUESTS.get(kind_of(advice))
     if request is None:
         return ""
-    return advice.with_effect(request.format(**{name: quote(str(it), "") for name, it in advice.arguments.items()}))
+    return with_effect(advice, request.format(**{name: quote(str(it), "") for name, it in advice.arguments.items()}))

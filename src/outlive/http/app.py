@@ -20,6 +20,7 @@ from outlive._kernel.client.acting import acting
 from outlive._kernel.client.timed_store import searching
 from outlive._tasks import own_task
 from outlive.engine import Engine
+from outlive.engine.view import view_of
 from outlive.errors import ConfigurationError, EngineClosedError, OutliveError, RunNotFoundError
 from outlive.http import operations  # noqa: F401  (importing it declares them)
 from outlive.http.asked import check_workflow
@@ -121,7 +122,7 @@ class Api:
         self._closing: asyncio.Future[None] | None = None
 
     async def _find_token(self, secret: str) -> TokenRecord | None:
-        return await self._engine.view.run_tokens.find(secret)
+        return await view_of(self._engine).run_tokens.find(secret)
 
     def close(self) -> None:
         """The server stops: requests that wait or follow end now. Call it on the event loop."""
@@ -202,11 +203,11 @@ class Api:
     def _shown_of(self, request: Request, arguments: dict[str, Any]) -> Shown:
         """Make a filter for what is said of a request that was read and failed: it hides everything that the engine
         redacts. What is said of a long body is replaced as a whole."""
-        if "body" not in arguments or not self._engine.view.hides:
+        if "body" not in arguments or not view_of(self._engine).hides:
             return None
         if request.size > REDACTED_BYTES_MAX:
             return lambda _: {"detail": TOO_LONG_TO_SHOW}
-        return partial(self._engine.view.about, name=arguments.get("name", ""), sent=arguments["body"])
+        return partial(view_of(self._engine).about, name=arguments.get("name", ""), sent=arguments["body"])
 
     # -- Reading ---------------------------------------------------------------------------------------------
 

@@ -24,6 +24,7 @@ import msgspec
 
 from outlive._features.security.key import SCOPES
 from outlive._kernel.client.acting import with_tags
+from outlive.engine.view import view_of
 from outlive.errors import OutliveError
 from outlive.http.aside import on_thread
 from outlive.http.limits import ApiLimits
@@ -139,7 +140,7 @@ class Call:
     @property
     def plans(self) -> RequestPlans:
         """The plans of requests for many runs."""
-        return self.engine.view.plans
+        return view_of(self.engine).plans
 
     async def beside(self, work: Callable[[], T]) -> T:
         """The result of work that may take seconds, such as the check of a document; the event loop goes on meanwhile.
@@ -160,12 +161,12 @@ class Call:
     @property
     def flows(self) -> Flows:
         """`engine.flows`, which reads documents beside the event loop."""
-        return self.engine.view.flows(self.beside)
+        return view_of(self.engine).flows(self.beside)
 
     @property
     def view(self) -> View:
         """Runs as people may see them."""
-        return self.engine.view
+        return view_of(self.engine)
 
     def run_headers(self, headers: dict[str, str] | None) -> dict[str, str]:
         """The headers of a run that this request starts: its own, the headers that say which tenant its key is for, and

@@ -276,7 +276,7 @@ def _item_of(work: Any) -> StepSpec | WorkflowSpec:
         raise ArgumentTypeError(WHERE, "work", work, wanted)
     if isinstance(work, Workflow):
         work._check_startable()
-    if isinstance(work, Step) and work.has_own_options:
+    if isinstance(work, Step) and work.call_options != work.spec.options:
         raise ConfigurationError(
             f"start_batch({work!r}, ...): options of a call are not kept with a batch; put them into @outlive.step(...)"
         )

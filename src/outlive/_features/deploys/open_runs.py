@@ -24,21 +24,37 @@ AT_ONCE = 10
 """Journals that are read together: so many go into memory before their size is looked at."""
 
 
-class Journal(msgspec.Struct, frozen=True):
-    """The root of a tree, and the journal of the tree."""
+class RowView(msgspec.Struct, frozen=True, array_like=True):
+    """A row of a journal, as the journal format has it."""
 
-    run: Run
-    rows: list[Row]
+    seq: int
+    format: int
+    crc: int
+    body: bytes
+
+
+class JournalView(msgspec.Struct, frozen=True, kw_only=True):
+    """An open run, and the journal of its tree."""
+
+    id: str
+    workflow: str
+    version: int
+    is_parked: bool
+    reason: str
+    """Why it is parked."""
+    nonce: int
+    """The start value of its checksums."""
+    rows: list[RowView]
 
 
 class Journals(msgspec.Struct, frozen=True):
     """Journals of open runs."""
 
-    items: list[Journal]
+    items: list[JournalView]
     blobs: dict[str, bytes]
-    """The values that they keep elsewhere, by their ids."""
+    """Values that the journals keep elsewhere, by their ids."""
     left: list[str]
-    """Runs that did not fit in."""
+    """Runs that did not fit into this answer: ask for them again."""
 
 
 class PinnedDocument(msgspec.Struct, frozen=True):
@@ -50,13 +66,13 @@ class PinnedDocument(msgspec.Struct, frozen=True):
 
 
 class PinnedDocuments(msgspec.Struct, frozen=True):
-    """A page of them, by name and hash."""
+    """Documents of flows, by name and hash."""
 
     items: list[PinnedDocument]
     published: dict[str, int]
     """The version of every flow that is published, by its name."""
-    next: tuple[str, str] | None
-    """The name and the hash of the last one here, if there are more."""
+    next: str | None
+    """The name and the hash of the last one here, `orders@3f9a1c02b7de...`, if there are more."""
 
 
 class OpenRuns:
@@ -69,22 +85,19 @@ class OpenRuns:
         """The journals of the open roots among `run_ids`. Children, ended and unknown runs are passed over."""
         runs = await self._access.store.find_runs(list(run_ids))
         wanted = [run for run_id in dict.fromkeys(run_ids) if (run := runs.get(run_id)) is not None and _is_open(run)]
-        items: list[Journal] = []
+        items: list[JournalView] = []
         blobs: dict[str, bytes] = {}
         size = 0
         for begin in range(0, len(wanted), AT_ONCE):
             if size > BYTES_MAX:
                 return Journals(items, blobs, [run.id for run in wanted[begin:]])
-            found = await self._read(wanted[begin : begin + AT_ONCE])
-            items += found
-            ids = {blob for each in found for blob in blobs_of(each.rows)} - blobs.keys()
+            some = wanted[begin : begin + AT_ONCE]
+            found = await self._access.store.read_journals([run.journal for run in some])
+            items += [_shown(run, found[run.journal]) for run in some if run.journal in found]
+            ids = {blob for rows in found.values() for blob in blobs_of(rows)} - blobs.keys()
             blobs |= await self._access.store.get_blobs(sorted(ids)) if ids else {}
-            size = sum(len(row[3]) for each in items for row in each.rows) + sum(map(len, blobs.values()))
+            size = sum(len(row.body) for each in items for row in each.rows) + sum(map(len, blobs.values()))
         return Journals(items, blobs, [])
-
-    async def _read(self, runs: Sequence[Run]) -> list[Journal]:
-        rows = await self._access.store.read_journals([run.journal for run in runs])
-        return [Journal(run, rows[run.journal]) for run in runs if run.journal in rows]
 
     async def documents(self, *, after: tuple[str, str] | None = None) -> PinnedDocuments:
         """The documents of flows that runs may be pinned to, behind that one; damaged ones are left out.
@@ -105,7 +118,7 @@ class OpenRuns:
                 if after is not None and (name, digits) <= after:
                     continue
                 if size > BYTES_MAX:
-                    return PinnedDocuments(items, published, (items[-1].name, items[-1].hash))
+                    return PinnedDocuments(items, published, f"{items[-1].name}@{items[-1].hash}")
                 try:
                     canonical = (await library.document(name, digits)).canonical
                 except FlowDamagedError:
@@ -117,3 +130,15 @@ class OpenRuns:
 
 def _is_open(run: Run) -> bool:
     return run.number == 0 and not run.status.is_terminal
+
+
+def _shown(run: Run, rows: Sequence[Row]) -> JournalView:
+    return JournalView(
+        id=run.id,
+        workflow=run.workflow,
+        version=run.version,
+        is_parked=run.status.value == "parked",
+        reason=run.reason,
+        nonce=run.nonce,
+        rows=[RowView(*row) for row in rows],
+    )

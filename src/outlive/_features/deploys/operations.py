@@ -16,7 +16,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta, Struct
 
-from outlive._features.deploys.open_runs import OpenRuns, PinnedDocument
+from outlive._features.deploys.open_runs import Journals, OpenRuns, PinnedDocuments
 from outlive._kernel.model.given import TEXT_CHARACTERS_MAX
 from outlive._kernel.model.id import ID_CHARACTERS_MAX
 from outlive.errors.flow import FlowDamagedError
@@ -41,39 +41,6 @@ class ReadJournals(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """Roots of trees; a root that does not exist or has ended is left out."""
 
 
-class RowView(Struct, frozen=True, array_like=True):
-    """A row of a journal, as the journal format has it."""
-
-    seq: int
-    format: int
-    crc: int
-    body: bytes
-
-
-class JournalView(Struct, frozen=True, kw_only=True):
-    """An open run, and the journal of its tree."""
-
-    id: str
-    workflow: str
-    version: int
-    is_parked: bool
-    reason: str
-    """Why it is parked."""
-    nonce: int
-    """The start value of its checksums."""
-    rows: list[RowView]
-
-
-class JournalsView(Struct, frozen=True):
-    """Journals of open runs."""
-
-    items: list[JournalView]
-    blobs: dict[str, bytes]
-    """Values that the journals keep elsewhere, by their ids."""
-    left: list[str]
-    """Runs that did not fit into this answer: ask for them again."""
-
-
 class DocumentsQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which page."""
 
@@ -81,35 +48,14 @@ class DocumentsQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """`next` of the page before."""
 
 
-class DocumentsPage(Struct, frozen=True):
-    """Documents of flows, by name and hash."""
-
-    items: list[PinnedDocument]
-    published: dict[str, int]
-    """The version of every flow that is published, by its name."""
-    next: str | None
-
-
-@operation("deploys.journals", "POST", "/deploys/journals", scope="admin", answers={200: JournalsView})
+@operation("deploys.journals", "POST", "/deploys/journals", scope="admin", answers={200: Journals})
 async def read_journals(call: Call, body: ReadJournals) -> Content:
     """Journals of open runs with nothing hidden, for `outlive check-deploy`. Up to 50 runs at once."""
     found = await call.view.verbs_of(OpenRuns).journals(body.run_ids)
-    given_out = " ".join(it.run.id for it in found.items)
+    given_out = " ".join(it.id for it in found.items)
     for ids in wrap(given_out, TEXT_CHARACTERS_MAX, break_long_words=False, break_on_hyphens=False):
         await call.engine.audit._record("journals.read", reason=ids)
-    items = [
-        JournalView(
-            id=it.run.id,
-            workflow=it.run.workflow,
-            version=it.run.version,
-            is_parked=it.run.status.value == "parked",
-            reason=it.run.reason,
-            nonce=it.run.nonce,
-            rows=[RowView(*row) for row in it.rows],
-        )
-        for it in found.items
-    ]
-    return await _packed(call, JournalsView(items, found.blobs, found.left))
+    return await _packed(call, found)
 
 
 @operation(
@@ -118,7 +64,7 @@ async def read_journals(call: Call, body: ReadJournals) -> Content:
     "/deploys/documents",
     scope="admin",
     raises=(FlowDamagedError,),
-    answers={200: DocumentsPage},
+    answers={200: PinnedDocuments},
 )
 async def list_documents(call: Call, query: DocumentsQuery) -> Content:
     """The documents of flows that open runs may be of, in all revisions, for `outlive check-deploy`."""
@@ -129,9 +75,7 @@ async def list_documents(call: Call, query: DocumentsQuery) -> Content:
             raise malformed("after is `next` of the page before")
         after = name, digits
     found = await call.view.verbs_of(OpenRuns).documents(after=after)
-    return await _packed(
-        call, DocumentsPage(found.items, found.published, None if found.next is None else "@".join(found.next))
-    )
+    return await _packed(call, found)
 
 
 async def _packed(call: Call, answer: Any) -> Content:

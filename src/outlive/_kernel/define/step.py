@@ -93,11 +93,6 @@ class Step(Generic[P, R]):
             return bound(*args[1:], **kwargs)
         return run_step(execution, self.spec, self.call_options, args, kwargs)
 
-    @property
-    def has_own_options(self) -> bool:
-        """Whether its options are other ones than those of its definition."""
-        return self.call_options != self.spec.options
-
     def options(
         self,
         *,

@@ -109,7 +109,7 @@ class WorkerOptions:
         if self.name is not None:
             given.keep(self, name=worker_name(self.name))
         if self.queues is not None:
-            given.keep(self, queues=tuple(name or DEFAULT for name in self.queue_names or ()))
+            given.keep(self, queues=tuple(name or DEFAULT for name in queues_of(self) or ()))
         if self.exit_when_stalled is not None:
             given.flag("WorkerOptions", "exit_when_stalled", self.exit_when_stalled)
         for name in ("schedules", "flows", "tune"):
@@ -120,10 +120,10 @@ class WorkerOptions:
             grace_seconds=given.seconds("WorkerOptions", "grace_seconds", self.grace_seconds, or_zero=True),
         )
 
-    @property
-    def queue_names(self) -> tuple[str, ...] | None:
-        """The names of its queues as the store has them, "" for the runs without one; None for all."""
-        return None if self.queues is None else queue_names("WorkerOptions", self.queues)
+
+def queues_of(options: WorkerOptions) -> tuple[str, ...] | None:
+    """The names of the queues of a worker as the store has them, "" for the runs without one; None for all."""
+    return None if options.queues is None else queue_names("WorkerOptions", options.queues)
 
 
 def worker_options(worker: object) -> tuple[WorkerOptions, bool]:

@@ -27,7 +27,7 @@ from outlive.remote import Remote, connect
 from outlive.testing.deploy.verdict import Tree
 
 if TYPE_CHECKING:
-    from outlive._features.deploys.operations import JournalView
+    from outlive._features.deploys.open_runs import JournalView
 
 COUNT_MAX = 1_000_000
 SERVERS = ("http://", "https://")

@@ -1,6 +1,6 @@
 """A run as commands show it: a row of a table, and plain values for programs.
 
-Runs come from `engine.view`, which has blacked out in their errors what the engine redacts.
+Runs come from an engine or a server, which has blacked out in their errors what it redacts.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ from outlive._features.runs.operations.runs import MISSING
 from outlive._kernel.client.message_start import NamedStart
 from outlive._kernel.model.approval import AnyApproval
 from outlive._kernel.values.failure import failure_of
+from outlive.engine.view import view_of
 from outlive.errors.program import UnknownWorkflowError
 from outlive.errors.run import (
     ApprovalClosedError,
@@ -100,7 +101,7 @@ async def ask(call: Call, run_id: str, name: str, body: AskRun | None = None) ->
     none.
     """
     asked = body or AskRun()
-    key = asked.key or call.idempotency_key or call.engine.view.new_id()
+    key = asked.key or call.idempotency_key or view_of(call.engine).new_id()
     wait = min(seconds_of(asked.wait), call.limits.wait_seconds_max)
     options = _started(call, asked.start)
     asking = call.engine.ask(run_id, name, asked.body, key=key, timeout=wait, **options)

@@ -25,7 +25,7 @@ from outlive._kernel.model.lacking import lacks_mark
 from outlive._kernel.model.pause import PAUSES_CELL, Pauses, pauses_in
 from outlive._kernel.model.payload import Blob
 from outlive._kernel.model.under_way import Report, cell_of
-from outlive._kernel.model.worker import WorkerOptions, session_id
+from outlive._kernel.model.worker import WorkerOptions, queues_of, session_id
 from outlive._kernel.runtime.commit.committer import Answer, Committer
 from outlive._kernel.runtime.environment import Environment
 from outlive._kernel.runtime.gate.gate import Gate
@@ -170,7 +170,7 @@ class WorkerSessions:
             rescuer=Rescuer(self._leases, info, clock=self._clock, counters=self._counters, is_named=is_named),
             definitions=definitions,
             poll_seconds=self._poll_seconds,
-            queues=self._options.queue_names,
+            queues=queues_of(self._options),
             declared=self._declared,
             end_session=self._keeper.end_session,
         )
