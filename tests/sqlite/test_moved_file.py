@@ -196,3 +196,19 @@ async def in_another_process(path: Path) -> str:
         subprocess.run, [sys.executable, "-c", program, str(path)], capture_output=True, text=True, check=True
     )
     return ended.stdout.strip()
+
+
+@pytest.mark.parametrize("is_loaded", [True, False], ids=["loaded", "not-loaded"])
+async def test_error_names_another_library_only_where_one_is_loaded(
+    store: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch, *, is_loaded: bool
+) -> None:
+    """Python's `sqlite3` may have deleted the -wal file; a process without it has another cause."""
+    if not is_loaded:
+        monkeypatch.delitem(sys.modules, "_sqlite3")
+    await begin(store, "a")
+    delete_journal(path)
+    with pytest.raises(StoreMovedError) as raised:
+        await begin(store, "b")
+
+    assert raised.value.has_other_library is is_loaded
+    assert ("has loaded Python's sqlite3" in str(raised.value)) is is_loaded
