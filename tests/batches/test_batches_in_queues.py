@@ -12,9 +12,10 @@ import pytest
 
 import outlive
 from outlive import Queue
-from outlive._features.batches.starting import AHEAD_BYTES_MAX, counted, giving_way
+from outlive._features.batches.starting import AHEAD_BYTES_MAX, counted
 from outlive._features.batches.workflows import BATCH, TURN_SECONDS, Plan
 from outlive._kernel.client.birth import birth, created
+from outlive._kernel.client.slices import giving_way
 from outlive._kernel.model import Payload
 from outlive._kernel.store.contract import Outcome
 from outlive.errors import InvalidArgumentError

@@ -87,7 +87,7 @@ ALLOWED: dict[tuple[str, str, str], str] = {
     ("injected", "http/exchange.py", "asyncio.timeout"): "the event loop times the body of a request",
     ("injected", "_kernel/client/following.py", "asyncio.sleep"): "sleep(0) gives way and takes no time",
     ("injected", "_kernel/client/shown.py", "asyncio.sleep"): "sleep(0) gives way and takes no time",
-    ("injected", "_features/batches/starting.py", "asyncio.sleep"): "sleep(0) gives way and takes no time",
+    ("injected", "_kernel/client/slices.py", "asyncio.sleep"): "sleep(0) gives way and takes no time",
     ("injected", "engine/sync.py", "threading.Thread"): "the event loop of a program that has none",
     ("injected", "http/aside.py", "threading.Thread"): "what checks a document touches no engine state",
     ("injected", "_kernel/store/postgres/pool.py", "asyncio.sleep"): "a store that is away is not asked all the time",

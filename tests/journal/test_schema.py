@@ -7,12 +7,13 @@ import json
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from decimal import Decimal
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Union
 
 import msgspec
 import pydantic
 import pytest
 
+from outlive._kernel.journal import schema as checking
 from outlive._kernel.journal.form import encode_form, form_type, schema_of
 from outlive._kernel.journal.schema import find_mismatch
 from outlive.errors import ConfigurationError, UnreadableError
@@ -238,6 +239,140 @@ def test_a_value_that_is_nested_too_deeply_is_refused() -> None:
     assert find_mismatch(value, {"type": "array", "items": {"$ref": "#"}}) == (
         "at $: it is nested too deeply to be checked"
     )
+
+
+# -- What a value of a stranger costs ---------------------------------------------------------------------------------
+
+
+class Both(msgspec.Struct, tag="both"):
+    """A tagged one of two that refer to each other."""
+
+    left: Union[Both, Either, str]  # noqa: UP007 (msgspec evaluates it)
+    right: Union[Both, Either, str]  # noqa: UP007
+
+
+class Either(msgspec.Struct, tag="either"):
+    """The other one, with the same fields."""
+
+    left: Union[Both, Either, str]  # noqa: UP007
+    right: Union[Both, Either, str]  # noqa: UP007
+
+
+def looks(value: Any, schema: Any) -> int:
+    """How many looks a check takes, where each gives way."""
+    return sum(1 for _ in checking.check(value, schema))
+
+
+@pytest.mark.parametrize("tag", ["first", "last"])
+def test_a_tag_says_which_choice_is_looked_into(tag: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tag says which choice is looked into, wherever the sender has written it: of a tree 60 deep each part is looked
+    at once. [S35]"""
+    monkeypatch.setattr(checking, "LOOKS_AT_ONCE", 1)
+    schema = schema_of(Both | Either)
+
+    def tree(depth: int) -> Any:
+        value: Any = "x"
+        for level in range(depth):
+            fields = {"left": value, "right": "y"}
+            own = {"type": "either" if level % 2 else "both"}
+            value = own | fields if tag == "first" else fields | own
+        return value
+
+    assert find_mismatch(tree(60), schema) is None
+    assert looks(tree(60), schema) <= 2 * looks(tree(30), schema) + 2 < 800
+
+
+def untagged(depth: int, end: Any) -> Any:
+    """Lists that each choice of `UNTAGGED` could be."""
+    value = end
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+UNTAGGED = {"anyOf": [{"type": "array", "items": {"$ref": "#"}}, {"type": "array", "items": {"$ref": "#"}}]}
+
+
+@pytest.mark.parametrize("word", ["anyOf", "oneOf"])
+def test_choices_that_begin_alike_are_looked_into_once_for_each_part(
+    word: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing tells them apart, so both are looked into; not again for each way that leads there. [S35]"""
+    monkeypatch.setattr(checking, "LOOKS_AT_ONCE", 1)
+    schema = {word: UNTAGGED["anyOf"]}
+
+    assert find_mismatch(untagged(60, 1), schema) is not None
+    assert looks(untagged(60, 1), schema) <= 2 * looks(untagged(30, 1), schema) + 2 < 800
+
+
+def test_the_first_choice_that_fits_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first choice that fits is enough for `anyOf`: the others are not looked into."""
+    monkeypatch.setattr(checking, "LOOKS_AT_ONCE", 1)
+    many = {"type": "array", "items": {"minimum": 0}}
+
+    assert looks([1] * 200, {"anyOf": [many, dict(many)]}) < looks([1] * 200, {"oneOf": [many, dict(many)]})
+
+
+def test_items_of_which_only_the_type_counts_are_looked_at_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two million numbers are checked in a moment, also where each may be absent. [S35]"""
+    monkeypatch.setattr(checking, "LOOKS_AT_ONCE", 1)
+
+    for kind in (list[float], list[int | str | None], list[float] | None):
+        assert looks([1] * 10_000, schema_of(kind)) <= 10_000 // checking.TOGETHER_MAX + 10
+    assert find_mismatch([1] * 10_000 + ["x"], schema_of(list[float])) == "at $[10000]: 'x' is not of type number"
+
+
+def test_a_value_that_takes_too_many_looks_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However it is made: each look counts. [S35]"""
+    monkeypatch.setattr(checking, "LOOKS_MAX", 100)
+
+    assert find_mismatch([{}] * 101, {"items": {"type": "object"}}) == (
+        "at $: it is too large to be checked, as that takes more than 100 looks at parts of it"
+    )
+
+
+def test_the_choice_whose_tag_fits_is_what_a_mismatch_is_about() -> None:
+    """A person reads what is wrong with the card, and not that it is not cash."""
+    schema = schema_of(Card | Cash)
+
+    assert find_mismatch({"kind": "card"}, schema) == "at $: 'number' is missing"
+    assert find_mismatch({"kind": "card", "number": 1}, schema) == "at $.number: 1 is not of type string"
+    assert str(find_mismatch({"kind": "gold"}, schema)).startswith("at $.kind: 'gold' ")
+
+
+def test_a_long_text_is_not_matched_with_a_pattern() -> None:
+    """The time that a match takes may grow with the square of the length. [S35]"""
+    most = checking.PATTERN_CHARACTERS_MAX
+    schema = {"pattern": "^a*$"}
+
+    assert find_mismatch("a" * most, schema) is None
+    assert find_mismatch("a" * (most + 1), schema) == (
+        f"at $: {most + 1} characters are too many to be matched with a pattern, at most {most}"
+    )
+
+
+class Shown:
+    """What counts how often it is shown."""
+
+    count = 0
+
+    def __repr__(self) -> str:
+        Shown.count += 1
+        return "shown"
+
+
+def test_of_a_long_value_the_beginning_is_shown() -> None:
+    """A mismatch shows the beginning of a value, and does not look at the rest of it. [S35]"""
+    value = {"a": [1, "x", {"b": None}], "more": [Shown()] * 1_000}
+    found = find_mismatch(value, {"type": "array"})
+
+    assert found == "at $: {'a': [1, 'x', {'b': None}], 'more': [shown, shown, shown... is not of type array"
+    assert Shown.count < 10
+
+
+def test_a_number_too_large_to_be_divided_is_left_to_its_type() -> None:
+    """Instead of failing the request."""
+    assert find_mismatch(10**400, {"multipleOf": 0.1}) is None
 
 
 class Opaque:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import FrameType, FunctionType, TracebackType
 from typing import Any, NamedTuple, TypeVar
 
@@ -148,15 +148,48 @@ def of_item(error: E, index: int) -> E:
 def shown(given: object) -> str:
     """A value as its user wrote it, but not pages of it."""
     try:
-        text = f"function {given.__qualname__}" if isinstance(given, FunctionType) else repr(given)
+        return brief(given, SHOWN_CHARACTERS_MAX)
     except Exception:  # It is the user's code.
-        text = f"<{type(given).__qualname__}>"
-    return shown_text(text)
+        return shown_text(f"<{type(given).__qualname__}>")
 
 
 def shown_text(text: str) -> str:
     """A text, but not pages of it."""
     return text if len(text) <= SHOWN_CHARACTERS_MAX else f"{text[: SHOWN_CHARACTERS_MAX - 3]}..."
+
+
+def brief(value: object, most: int) -> str:
+    """The beginning of the `repr` of a value. The rest of a long list, dict or text is not looked at."""
+    text = ""
+    for part in _parts(value, most):
+        text += part
+        if len(text) > most:
+            return f"{text[: most - 3]}..."
+    return text
+
+
+def _parts(value: Any, most: int) -> Iterator[str]:
+    kind = type(value)
+    if kind is FunctionType:
+        yield f"function {value.__qualname__}"
+    elif kind is str or kind is bytes:
+        yield repr(value[: most + 1])
+    elif kind is list:
+        yield "["
+        for count, item in enumerate(value):
+            yield ", " if count else ""
+            yield from _parts(item, most)
+        yield "]"
+    elif kind is dict:
+        yield "{"
+        for count, (name, item) in enumerate(value.items()):
+            yield ", " if count else ""
+            yield from _parts(name, most)
+            yield ": "
+            yield from _parts(item, most)
+        yield "}"
+    else:
+        yield repr(value)
 
 
 class SettingProblem(NamedTuple):

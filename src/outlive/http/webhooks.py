@@ -128,7 +128,7 @@ class Webhooks:
         refused: list[RefusedStart] = []
         for each in allowed:
             try:
-                arguments = arguments_by(each.triggers, [each.trigger], scope)
+                arguments = await arguments_by(each.triggers, [each.trigger], scope)
             except UNFIT as error:
                 refused.append(RefusedStart(each.workflow, message_of(error)))
                 continue

@@ -13,13 +13,13 @@ from typing import Any
 import msgspec
 
 from outlive._features.tasks.remote_step import RemoteStep, tasks_of
+from outlive._kernel.client.slices import mismatch_of
 from outlive._kernel.define.in_step import CURRENT_STEP, StepContext
 from outlive._kernel.define.middleware import Middleware, Next
 from outlive._kernel.define.registry import REGISTRY, Registry
 from outlive._kernel.define.run_step import run_step
 from outlive._kernel.define.step import Step
 from outlive._kernel.journal.plain import plain_json
-from outlive._kernel.journal.schema import find_mismatch
 from outlive._kernel.model import given
 from outlive._kernel.model.policy import NO_RETRY
 from outlive._kernel.model.remote import RemoteTerms
@@ -72,7 +72,7 @@ def _task_of(step: RemoteStep[Any, Any], fake: Callable[..., Any]) -> WorkflowSp
         # The workflow that waits for the task tries again, as the remote step says, and not the task.
         output = await run_step(_answering(fake, where), value, name=step.name, retry=NO_RETRY)
         if terms.schema is not msgspec.UNSET:
-            mismatch = find_mismatch(output, msgspec.json.decode(terms.schema))
+            mismatch = await mismatch_of(output, msgspec.json.decode(terms.schema))
             if mismatch is not None:
                 raise TaskOutputError(step.name, terms.type, mismatch)
         return output

@@ -18,11 +18,11 @@ from outlive._features.approvals.audit import Audit, Key, approval_of
 from outlive._kernel.client.acting import ACTING, doing
 from outlive._kernel.client.client import Client
 from outlive._kernel.client.message_key import key_of_decision
+from outlive._kernel.client.slices import mismatch_of
 from outlive._kernel.define.workflow import FORMS
 from outlive._kernel.journal.event import ApprovalDecided, ApprovalEscalated, ApprovalRequested
 from outlive._kernel.journal.form import encode_form
 from outlive._kernel.journal.packing import inbox_mark
-from outlive._kernel.journal.schema import find_mismatch
 from outlive._kernel.model import Run, given
 from outlive._kernel.model.approval import Approval, Decision
 from outlive._kernel.store.contract import Delivery, Message, MessageKind
@@ -87,7 +87,7 @@ class Decider:
             by=by,
             at=self._access.store.now(),
             comment=comment,
-            form=_checked(asker, entry, form, is_needed=approved),
+            form=await _checked(asker, entry, form, is_needed=approved),
         )
         if await self._send(asker, key, name, decision):
             return approval_of(name, decision, self._shown.hide)
@@ -155,7 +155,9 @@ def _answer(entry: ApprovalRequest) -> Approval[Any]:
     return replace(entry.decision, is_first=False)
 
 
-def _checked(asker: Run, entry: ApprovalRequest, form: Any, *, is_needed: bool) -> msgspec.Raw | msgspec.UnsetType:
+async def _checked(
+    asker: Run, entry: ApprovalRequest, form: Any, *, is_needed: bool
+) -> msgspec.Raw | msgspec.UnsetType:
     """The JSON of a form that fits: by its schema, and by its type if this process has the workflow and it says so.
 
     Raises:
@@ -169,10 +171,10 @@ def _checked(asker: Run, entry: ApprovalRequest, form: Any, *, is_needed: bool) 
         data = encode_form(form)
     except Exception as error:  # A form may be an object of the user's that writes itself.
         raise ApprovalFormError(entry.name, str(error)) from error
-    mismatch = find_mismatch(msgspec.json.decode(data), entry.schema)
+    mismatch = await mismatch_of(msgspec.json.decode(data), entry.schema)
     if mismatch is not None:
         # A person has to fill in the fields that an empty form lacks.
-        lacking = find_mismatch({}, entry.schema) if form is None else None
+        lacking = await mismatch_of({}, entry.schema) if form is None else None
         reason = mismatch if form is not None else f"nothing is filled in{f': {lacking}' if lacking else ''}"
         raise ApprovalFormError(entry.name, reason)
     kind = FORMS.get((asker.workflow, asker.version), {}).get(entry.name)

@@ -5,10 +5,9 @@ Rows may be any iterable, sync or async, of any length: no more than some megaby
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence, Sized
 from datetime import datetime
-from typing import Any, TypeVar, Unpack
+from typing import Any, Unpack
 
 import msgspec
 
@@ -20,6 +19,7 @@ from outlive._kernel.client.definitions import checked_input
 from outlive._kernel.client.finding import Filters, Page, Statuses
 from outlive._kernel.client.handle import StoredRun
 from outlive._kernel.client.placing import Wanted, wanted_place
+from outlive._kernel.client.slices import giving_way
 from outlive._kernel.client.start_options import PlaceOptions
 from outlive._kernel.client.starting import ANOTHER_ID
 from outlive._kernel.define.map import Tolerance
@@ -39,8 +39,6 @@ WHERE = "engine.start_batch"
 LISTED_MAX = 100
 CHUNK_BYTES_MAX = 1024 * 1024
 """A chunk is in memory as a whole while it runs."""
-ROWS_AT_ONCE = 200
-"""Rows that are looked at before the event loop has its turn."""
 BLOBS_MAX = 256
 """Chunks that are stored in one commit."""
 ROUNDS = 4
@@ -48,7 +46,6 @@ ROUNDS = 4
 AHEAD_BYTES_MAX = 4 * CHUNK_BYTES_MAX
 """Rows that are read to learn how many there are at least, where that is not known."""
 
-T = TypeVar("T")
 Rows = Iterable[Any] | AsyncIterable[Any]
 
 _BATCH: Workflow[[Plan], Any] = Workflow(BATCH, {})
@@ -197,7 +194,7 @@ class BatchStarter:
         labels, said = given.tags(WHERE, tags), given.headers(WHERE, headers)
         chunk = OF_WORKFLOW + workflow, number
         if id is None or await self.reader.store.find_run(run_id) is None:
-            arguments = [checked_input(workflow, described, [row], where=WHERE) async for row in giving_way(rows)]
+            arguments = [await checked_input(workflow, described, [row], where=WHERE) async for row in giving_way(rows)]
             place = None
             if wanted is not None or described.queue:
                 found = await self._client.place(WHERE, wanted, described.queue or None)
@@ -353,14 +350,6 @@ async def counted(rows: AsyncIterator[bytes], *, enough: int) -> tuple[AsyncIter
             yield row
 
     return from_the_first(), len(ahead)
-
-
-async def giving_way(rows: Iterable[T]) -> AsyncIterator[T]:
-    """The rows. The event loop does other things between some of them: all of a large batch take seconds."""
-    for count, row in enumerate(rows, start=1):
-        yield row
-        if count % ROWS_AT_ONCE == 0:
-            await asyncio.sleep(0)
 
 
 async def _arguments(item: StepSpec | WorkflowSpec, rows: Rows) -> AsyncIterator[bytes]:

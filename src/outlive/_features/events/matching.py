@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 from msgspec import UNSET
 
 from outlive._features.events.triggers import Triggers
-from outlive._kernel.journal.described import find_argument_mismatch, input_of
+from outlive._kernel.client.slices import mismatch_of
+from outlive._kernel.journal.described import input_of
 from outlive._kernel.model.trigger import EventTrigger, RefusedStart, SentEvent, WebhookTrigger, fits
 from outlive.errors.base import message_of
 from outlive.errors.program import ExpressionError
@@ -35,7 +36,7 @@ class Webhook(NamedTuple):
     trigger: WebhookTrigger
 
 
-def match(event: SentEvent, known: Mapping[str, Triggers]) -> tuple[list[Match], list[RefusedStart]]:
+async def match(event: SentEvent, known: Mapping[str, Triggers]) -> tuple[list[Match], list[RefusedStart]]:
     """The workflows that an event starts; and workflows that have a trigger for it and cannot take it."""
     found: list[Match] = []
     refused: list[RefusedStart] = []
@@ -45,7 +46,7 @@ def match(event: SentEvent, known: Mapping[str, Triggers]) -> tuple[list[Match],
     for workflow, triggers in sorted(known.items(), key=itemgetter(0)):
         fitting = [each for each in triggers.all.events if fits(each.event, event.type)]
         try:
-            arguments = arguments_by(triggers, fitting, scope)
+            arguments = await arguments_by(triggers, fitting, scope)
         except UNFIT as error:
             refused.append(RefusedStart(workflow, message_of(error)))
             continue
@@ -54,7 +55,7 @@ def match(event: SentEvent, known: Mapping[str, Triggers]) -> tuple[list[Match],
     return found, refused
 
 
-def arguments_by(
+async def arguments_by(
     triggers: Triggers, fitting: Iterable[EventTrigger | WebhookTrigger], scope: dict[str, Any]
 ) -> bytes | None:
     """The arguments of a run by the first of these triggers whose condition is true, as a journal has them; None if
@@ -65,7 +66,7 @@ def arguments_by(
     """
     for trigger in fitting:
         if not triggers.document:
-            return _checked(triggers, scope["event"]["data"])
+            return await _checked(triggers, scope["event"]["data"])
         from outlive._features.flows.run.triggers import arguments_for, holds, mapped  # Only flows need it.
 
         if trigger.condition and not holds(trigger.condition, scope):
@@ -76,7 +77,7 @@ def arguments_by(
     return None
 
 
-def _checked(triggers: Triggers, value: Any) -> bytes:
+async def _checked(triggers: Triggers, value: Any) -> bytes:
     """A value as the argument of a workflow in Python.
 
     Raises:
@@ -84,6 +85,6 @@ def _checked(triggers: Triggers, value: Any) -> bytes:
     """
     name = triggers.input_name
     by_name = {} if name is None else {name: value}
-    if (mismatch := find_argument_mismatch(triggers.described, by_name)) is not None:
+    if (mismatch := await mismatch_of(by_name, triggers.described.arguments)) is not None:
         raise ValueError(f"the data does not fit: {mismatch} ($ are the arguments)")
     return input_of(triggers.described, by_name)

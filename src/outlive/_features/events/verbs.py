@@ -86,7 +86,7 @@ class Events:
             events that runs have sent; nothing was started.
         """
         event = self._event(event_type, data, id, source)
-        matches, refused = match(event, await self._triggers())
+        matches, refused = await match(event, await self._triggers())
         sinks = [each for each in (await self._sinks()).values() if any(fits(it, event.type) for it in each.types)]
         return await self._take(event, matches, refused, sinks, headers=headers, connection=connection)
 

@@ -13,11 +13,11 @@ import msgspec
 from outlive._kernel.client.acting import doing
 from outlive._kernel.client.client import Client
 from outlive._kernel.client.message_key import key_of_signal
+from outlive._kernel.client.slices import mismatch_of
 from outlive._kernel.journal.event import AnyEvent, MessageSetAside, PromiseMade, RunCreated, SnapshotTaken
 from outlive._kernel.journal.failure import failure_of
 from outlive._kernel.journal.form import encode_form
 from outlive._kernel.journal.packing import inbox_mark
-from outlive._kernel.journal.schema import find_mismatch
 from outlive._kernel.journal.value import TAGGED
 from outlive._kernel.model import Run, given
 from outlive._kernel.model.promise import PromiseTerms, Settlement, promise_id, promise_signal, run_of_promise
@@ -50,7 +50,7 @@ class Promises:
         run, events = await self._run_of(promise)
         made = _find(promise, run, events)
         terms = _decode_terms(await self._access.unpack(made.payload))
-        settlement = Settlement(value=msgspec.Raw(_encoded(promise, terms, value)))
+        settlement = Settlement(value=msgspec.Raw(await _encoded(promise, terms, value)))
         return await self._settle(run, made, events, settlement)
 
     async def fail(self, promise: str, error: Exception) -> bool:
@@ -105,7 +105,7 @@ def _find(promise: str, run: Run, events: list[AnyEvent]) -> PromiseMade:
     )
 
 
-def _encoded(promise: str, terms: PromiseTerms, value: Any) -> bytes:
+async def _encoded(promise: str, terms: PromiseTerms, value: Any) -> bytes:
     """The JSON of a value that fits the schema of a promise."""
     if isinstance(terms.schema, msgspec.UnsetType):
         return TAGGED.encode(value, f"the value of promise {promise}")
@@ -113,7 +113,7 @@ def _encoded(promise: str, terms: PromiseTerms, value: Any) -> bytes:
         data = encode_form(value)
     except Exception as error:  # It may be an object of the user's that writes itself.
         raise PromiseTypeError(promise, terms.type, str(error)) from error
-    mismatch = find_mismatch(msgspec.json.decode(data), msgspec.json.decode(terms.schema))
+    mismatch = await mismatch_of(msgspec.json.decode(data), msgspec.json.decode(terms.schema))
     if mismatch is not None:
         raise PromiseTypeError(promise, terms.type, mismatch)
     return data

@@ -31,8 +31,8 @@ from outlive._features.schedules.ticks import Ticks
 from outlive._features.schedules.values import Schedule
 from outlive._kernel.client.client import Client
 from outlive._kernel.client.handle import RunHandle, StoredRun
+from outlive._kernel.client.slices import mismatch_of
 from outlive._kernel.define.workflow import Workflow
-from outlive._kernel.journal.described import find_argument_mismatch
 from outlive._kernel.model import Run, given
 from outlive._kernel.model.giver import overrides_shown, say
 from outlive._kernel.model.instant import microseconds_of
@@ -112,7 +112,8 @@ class Schedules:
         else:
             chosen, version = workflow, None
         version, described = await self._client.find_definition(chosen, version)
-        mismatch = find_argument_mismatch(described, filled(schedule.arguments, self._access.store.now(), schedule.tz))
+        arguments = filled(schedule.arguments, self._access.store.now(), schedule.tz)
+        mismatch = await mismatch_of(arguments, described.arguments)
         if mismatch is not None:
             raise InvalidArgumentError(where, "args", schedule.arguments, f"{chosen} does not take it: {mismatch}")
         if described.is_flow and (overrides := schedule.arguments.get("overrides")):

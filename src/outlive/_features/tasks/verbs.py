@@ -23,6 +23,7 @@ from outlive._features.tasks.values import Task, TaskNotice
 from outlive._kernel.client.client import Client
 from outlive._kernel.client.closing import end_message, trace_ends
 from outlive._kernel.client.secret_token import new_token
+from outlive._kernel.client.slices import mismatch_of
 from outlive._kernel.journal.arguments import split_positional
 from outlive._kernel.journal.codec import Row, open_journal, salt_of, seal
 from outlive._kernel.journal.event import (
@@ -40,7 +41,6 @@ from outlive._kernel.journal.fold import STATUS, Fold
 from outlive._kernel.journal.packing import tree_mark
 from outlive._kernel.journal.plain import plain_json
 from outlive._kernel.journal.readable import public_json
-from outlive._kernel.journal.schema import find_mismatch
 from outlive._kernel.journal.value import TAGGED
 from outlive._kernel.model import Failure, Payload, Run, RunStatus, definition_key, given
 from outlive._kernel.model.instant import MICROSECONDS
@@ -256,9 +256,14 @@ class Tasks:
             TaskNotFoundError: there is no such task.
         """
         run = await self._run_of(task_id)
-        _, terms = await self._arguments(run, await self._access.events(run))
+        events = await self._access.events(run)
+        if run.status.is_terminal:
+            _session_of_end(run, events, lease, RunStatus.SUCCEEDED)
+        else:
+            _session_of(run, lease)
+        _, terms = await self._arguments(run, events)
         if not isinstance(terms.schema, msgspec.UnsetType):
-            mismatch = find_mismatch(output, msgspec.json.decode(terms.schema))
+            mismatch = await mismatch_of(output, msgspec.json.decode(terms.schema))
             if mismatch is not None:
                 raise TaskOutputError(task_id, terms.type, mismatch)
         what = f"the output of task {task_id}"
@@ -329,7 +334,8 @@ class Tasks:
                 fold.apply(each)
             event = make(store.now())
             if fold.root.status.is_terminal:
-                return _session_of_end(fold.root, events, lease, event), events[-1]
+                status = STATUS[type(event)] if isinstance(event, Ending) else None
+                return _session_of_end(fold.root, events, lease, status), events[-1]
             session = _session_of(fold.root, lease)
             change = _change_of(run, fold, rows, event, blob)
             ((outcome, _),) = await store.commit([change])
@@ -362,11 +368,10 @@ def _session_of(run: Run, lease: str) -> str:
     return run.owner
 
 
-def _session_of_end(run: Run, events: list[AnyEvent], lease: str, event: AnyEvent) -> str:
+def _session_of_end(run: Run, events: list[AnyEvent], lease: str, status: RunStatus | None) -> str:
     """The session that has ended a task, if this is its lease and the same end: its first answer was lost."""
     claim = next((each for each in reversed(events) if isinstance(each, RunClaimed)), None)
-    is_same = isinstance(event, Ending) and STATUS[type(event)] is run.status
-    if claim is None or not is_lease_of(lease, claim.worker) or not is_same:
+    if claim is None or not is_lease_of(lease, claim.worker) or status is not run.status:
         raise TaskEndedError(run.id, run.status.value)
     return claim.worker
 

@@ -190,7 +190,7 @@ class Client:
     ) -> str:
         """Start a run of a workflow whose code is not here; its id. See `Engine.start_by_name`."""
         chosen, described = await self.definitions.find(workflow, version)
-        data = checked_input(workflow, described, arguments)
+        data = await checked_input(workflow, described, arguments)
         async with self.access.admission.start(options.get("id")):
             return await self.starter.start_described(workflow, chosen, described, data, **options)
 

@@ -22,12 +22,13 @@ from msgspec.structs import replace
 from outlive._kernel.client.access import Access
 from outlive._kernel.client.cell_reader import CellReader
 from outlive._kernel.client.placing import own_place
+from outlive._kernel.client.slices import mismatch_of
 from outlive._kernel.define.determinism import check_running
 from outlive._kernel.define.own import RESERVED
 from outlive._kernel.define.registry import Registry
 from outlive._kernel.define.workflow import SIGNAL_KINDS
 from outlive._kernel.journal.arguments import Signature
-from outlive._kernel.journal.described import Described, describe, find_argument_mismatch, input_of
+from outlive._kernel.journal.described import Described, describe, input_of
 from outlive._kernel.model import definition_key, given
 from outlive._kernel.model.giver import MAY, MAY_ALL, gives_freely, overrides_shown, say
 from outlive._kernel.model.instant import MICROSECONDS
@@ -279,7 +280,7 @@ def _split(key: str) -> tuple[str, int]:
     return name, int(version)
 
 
-def checked_input(name: str, described: Described, arguments: object, *, where: str = WHERE) -> bytes:
+async def checked_input(name: str, described: Described, arguments: object, *, where: str = WHERE) -> bytes:
     """Arguments without the code that takes them, as a journal has them.
 
     Raises:
@@ -310,7 +311,7 @@ def checked_input(name: str, described: Described, arguments: object, *, where: 
         # The schema has what any start may give. The flow itself will look whether the rest fits.
         freely = {name: plain.pop(name) for name in ("vars", "overrides") if plain.get(name)}
         freely |= {MAY: MAY_ALL} if freely else {}
-    mismatch = find_argument_mismatch(described, plain)
+    mismatch = await mismatch_of(plain, described.arguments)
     if mismatch is not None:
         raise InvalidArgumentError(where, "arguments", arguments, f"{mismatch} ($ are the arguments); {wanted}")
     if overrides:

@@ -131,7 +131,7 @@ class Forker:
         if input is None:
             return msgspec.Raw(b"null")
         _, described = await self._definitions.find(workflow, version)
-        return msgspec.Raw(checked_input(workflow, described, input, where="engine.fork"))
+        return msgspec.Raw(await checked_input(workflow, described, input, where="engine.fork"))
 
 
 class _Fork:

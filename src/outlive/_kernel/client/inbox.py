@@ -10,10 +10,10 @@ from msgspec import Raw
 
 from outlive._kernel.client.access import Access
 from outlive._kernel.client.definitions import Definitions
+from outlive._kernel.client.slices import mismatch_of
 from outlive._kernel.client.turns import Sends
 from outlive._kernel.define.workflow import SIGNALS
 from outlive._kernel.journal.readable import public_json
-from outlive._kernel.journal.schema import find_mismatch
 from outlive._kernel.journal.value import TAGGED, ValueCodec, codec_of_value
 from outlive._kernel.model import definition_key
 from outlive._kernel.store.contract import Change, Delivery, Message, MessageKind
@@ -104,7 +104,7 @@ class Inbox:
         data = bytes(payload) if isinstance(payload, Raw) else codec_of_value(payload).encode(payload, what)
         if workflow is not None and workflow not in SIGNALS:
             schema = (await self._definitions.signals()).get(definition_key(*workflow), {}).get(name, {})
-            mismatch = find_mismatch(public_json(data), schema)
+            mismatch = await mismatch_of(public_json(data), schema)
             if mismatch is not None:
                 raise SignalTypeError(workflow[0], name, "the type it declares", mismatch)
         return data

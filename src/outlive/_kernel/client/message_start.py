@@ -70,7 +70,7 @@ class MessageStarts:
             raise ArgumentTypeError(where, "start", start, wanted)
         named = NamedStart(*start)
         version, described = await self._definitions.find(named.workflow, named.version)
-        data = checked_input(named.workflow, described, named.arguments, where=where)
+        data = await checked_input(named.workflow, described, named.arguments, where=where)
         said = given.headers(where, headers)
         event, blobs = await self._starter.created_described(
             where, named.workflow, version, described, data, headers=said

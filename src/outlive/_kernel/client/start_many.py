@@ -165,7 +165,7 @@ class ManyStarts:
             if kind not in described:
                 described[kind] = await self._definitions.find(named.workflow, named.version)
             version, found = described[kind]
-            data = checked_input(named.workflow, found, named.arguments, where=WHERE)
+            data = await checked_input(named.workflow, found, named.arguments, where=WHERE)
             event, blobs = await self._starter.created_described(
                 WHERE, named.workflow, version, found, data, timeout=seconds, tags=tags, headers=headers, place=place
             )

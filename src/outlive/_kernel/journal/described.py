@@ -16,7 +16,6 @@ import msgspec
 
 from outlive._kernel.journal.arguments import Signature, resolve_hints
 from outlive._kernel.journal.form import schema_of
-from outlive._kernel.journal.schema import find_mismatch
 from outlive._kernel.model.state_graph import StateGraph
 
 
@@ -95,8 +94,3 @@ def input_of(described: Described, given: dict[str, Any]) -> bytes:
     by_place = [given[name] for name in described.positional if name in given]
     by_name = {name: value for name, value in given.items() if name not in described.positional}
     return msgspec.json.encode({"a": by_place, "k": by_name} if by_name else by_place)
-
-
-def find_argument_mismatch(described: Described, given: dict[str, Any]) -> str | None:
-    """Where and how arguments break the schema, for a person; None if they fit."""
-    return find_mismatch(given, described.arguments)
