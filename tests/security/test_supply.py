@@ -155,16 +155,30 @@ def test_a_pod_has_no_key_of_the_cluster_and_answers_those_that_are_named() -> N
             assert {port["port"] for port in rule["ports"]} <= ports
 
 
-def test_every_kind_of_pin_is_renewed() -> None:
-    """Every kind of pin has its updates, because a pin that is never renewed keeps its holes. [S39]"""
-    updates = yaml.safe_load((ROOT / ".github" / "dependabot.yml").read_text("utf-8"))["updates"]
+RENEWED = {
+    r"\.github/workflows/.*\.ya?ml": "github-actions",
+    r".*Dockerfile": "docker",
+    r".*compose\.ya?ml": "docker-compose",
+    r".*requirements/.*\.txt": "pip",
+    r".*package-lock\.json": "npm",
+}
+"""Which files have pins, and what renews them."""
 
-    assert {(it["package-ecosystem"], it["directory"]) for it in updates} == {
-        ("github-actions", "/"),
-        ("docker", "/deploy"),
-        ("docker-compose", "/deploy"),
-        ("pip", "/requirements"),
+
+def test_every_kind_of_pin_is_renewed() -> None:
+    """Every file with pins in the repository has its updates, because a pin that is never renewed keeps its holes.
+    [S39]"""
+    updates = yaml.safe_load((ROOT / ".github" / "dependabot.yml").read_text("utf-8"))["updates"]
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
+    wanted = {
+        (ecosystem, "/" if ecosystem == "github-actions" else f"/{Path(name).parent.as_posix()}")
+        for name in listed
+        for pattern, ecosystem in RENEWED.items()
+        if re.fullmatch(pattern, name)
     }
+
+    assert {(it["package-ecosystem"], it["directory"]) for it in updates} == wanted
+    assert {ecosystem for ecosystem, _ in wanted} == set(RENEWED.values())
 
 
 def test_the_bill_of_materials_has_all_that_the_lock_has() -> None:
