@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from outlive.http.connections import Connection, Connections, WatchedApp, WatchingLoop, probes
-from outlive.http.doors import Proxies
 from outlive.http.principal import sender_of
+from outlive.http.proxies import Proxies
 from outlive.http.server import new_loop, new_server, serve
 
 EVE, ANN, PROXY, LOCAL = "192.0.2.7", "192.0.2.8", "10.0.0.5", "127.0.0.1"

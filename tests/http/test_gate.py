@@ -212,6 +212,21 @@ async def test_wrong_keys_and_many_requests_are_slowed_down(engine: TestEngine) 
     assert ([200, 200, 200, 429], 200) == (viewer, admin.status)
 
 
+async def test_a_right_key_passes_though_others_at_its_address_try_keys(engine: TestEngine) -> None:
+    """A right key passes though others at its address try keys, also one that this server has not seen yet. [S5]"""
+    app = Api(engine, auth="keys")
+    key = (await engine.keys.create("ci")).secret
+    wrong = f"{key[:-4]}{'aaaa' if not key.endswith('aaaa') else 'bbbb'}"
+    await engine.start(shop.api_patient, id="run-0")
+    token = (await Caller(app, key=key, address="192.0.2.99").post("/api/v1/runs/run-0/tokens", {})).data["token"]
+    tried = [(await Caller(app, key=it).get("/api/v1/runs")).status for _ in range(13) for it in ("w" * 40, wrong)]
+
+    assert tried == [401] * 20 + [429] * 6
+    assert (await Caller(app, key=key).get("/api/v1/runs")).status == 200
+    assert (await Caller(app, key=token).get("/api/v1/runs/run-0/streams")).status == 200
+    assert (await Caller(app, key=wrong).get("/api/v1/runs")).status == 429
+
+
 async def test_a_network_of_ipv6_is_one_address_that_tries_keys(engine: TestEngine) -> None:
     """One computer has all addresses of its network, as many as it wants. [S5]"""
     app = Api(engine, auth=AUTH)

@@ -173,6 +173,27 @@ async def test_a_delivery_is_signed_for_the_servers_of_the_settings_only() -> No
     assert ("webhook-signature" in crm.asked[0].headers, thief.asked) == (True, [])
 
 
+async def test_a_sink_that_comes_with_a_key_names_a_secret_for_listed_servers() -> None:
+    """A person who may set sinks could else have any secret of the workers sign for any server. [S30]"""
+    sink = {"url": "https://crm.example:8443/hook", "secret": "bounds_token"}
+
+    async with TestEngine(worker=False) as engine:
+        key = await engine.keys.create("eve", scope="admin")
+        eve, local = Caller(Api(engine, auth="keys"), key=key.secret), Caller(Api(engine))
+
+        async def statuses(**more: str) -> list[int]:
+            return [(await each.send("PUT", "/api/v1/sinks/crm", sink | more)).status for each in (eve, local)]
+
+        assert await statuses() == [403, 200]
+        with bound(hosts=["crm.example:8443"]):
+            assert await statuses() == [200, 200]
+            assert await statuses(url="https://thief.example:8443/hook") == [403, 200]
+            assert await statuses(secret="another") == [403, 200]
+        refused = await eve.send("PUT", "/api/v1/sinks/crm", sink | {"secret": f"whsec_{VALUE}"})
+        assert (refused.code, VALUE.encode() in refused.body) == ("forbidden", False)
+        assert (await eve.send("PUT", "/api/v1/sinks/crm", {"url": "https://crm.example"})).status == 200
+
+
 # -- Steps and programs -----------------------------------------------------------------------------------------------
 
 

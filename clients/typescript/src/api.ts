@@ -2391,6 +2391,8 @@ export class EventsOperations {
   /**
    * Deliver events of these types to an address, from now on.
    *
+   * A sink that comes with a key names a secret only for servers that the operator lists for it.
+   *
    * Needs the scope `admin`.
    */
   addSink(name: string, body: SetSink, options?: RequestOptions): Promise<Done> {

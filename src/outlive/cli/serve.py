@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     help="Who may ask: programs of this machine, or those with a key of `outlive keys`.  [default: loopback]",
 )
 @click.option("--auth-header", metavar="NAME", help="With --auth keys: a header in which a proxy says who asks.")
-@click.option("--auth-proxies", metavar="ADDRESSES", help="From where that header is believed: 10.0.0.5,10.1.0.0/24.")
+@click.option("--auth-proxies", metavar="ADDRESSES", help="Proxies in front of it: 10.0.0.5,10.1.0.0/24.")
 @click.option(
     "--auth-header-scope",
     type=click.Choice(["viewer", "operator", "admin"]),
@@ -75,8 +75,8 @@ def serve(
     """
     from outlive.engine import Engine
     from outlive.errors import OutliveError
-    from outlive.http.doors import Proxies
     from outlive.http.gate import LOCAL_HOSTS
+    from outlive.http.proxies import Proxies
     from outlive.http.server import new_loop, new_server
 
     settings = settings_with(
@@ -105,14 +105,15 @@ def serve(
     try:
         engine = Engine(**(options | {"worker": False}))
         hosts_all = [*LOCAL_HOSTS, *settings["server.allowed_hosts"]]
-        app = engine.asgi(auth=_door(engine, settings), hosts=hosts_all, limits=_api_limits(settings))
+        proxies = settings["auth.proxies"]
+        app = engine.asgi(auth=_door(engine, settings), hosts=hosts_all, limits=_api_limits(settings), proxies=proxies)
         server = new_server(
             app,
             address=settings["server.host"],
             port=settings["server.port"],
             has_keys=settings["auth.mode"] == "keys",
             is_counted=True,
-            is_proxy=Proxies(settings["auth.proxies"]),
+            is_proxy=Proxies(proxies),
             **{name: settings[f"server.{name}"] for name in CONNECTION_LIMITS},
         )
     except OutliveError as error:
@@ -160,8 +161,6 @@ def _problems(settings: Settings) -> Iterator[SettingProblem]:
         return SettingProblem(settings.place(name), name, reason)
 
     has_keys, header, proxies = settings["auth.mode"] == "keys", settings["auth.header"], settings["auth.proxies"]
-    if proxies and header is None:
-        yield problem("auth.proxies", "it says from where a header is believed; give --auth-header (auth.header) too")
     if header is not None and not proxies:
         yield problem("auth.header", "it needs the addresses of the proxies that may send it; give --auth-proxies too")
     if header is not None and not has_keys:

@@ -419,7 +419,7 @@ SETTINGS: tuple[Setting, ...] = (
         "auth.proxies",
         TEXTS,
         (),
-        "the addresses, or networks, from which that header is believed",
+        "the addresses, or networks, of proxies, from which that header and `X-Forwarded-For` are believed",
         _networks,
     ),
     Setting(

@@ -568,7 +568,7 @@ class Engine(AnyEngine):
 
         Args:
             dashboard: whether browsers get the dashboard at the root of the app.
-            options: as `outlive.http.Api` takes them: `auth`, `hosts`, `origins`, `limits`, `webhooks`.
+            options: as `outlive.http.Api` takes them: `auth`, `hosts`, `origins`, `limits`, `proxies`, `webhooks`.
         """
         pages = import_module(DASHBOARD).pages() if dashboard else None
         return import_module(API).Api(self, pages=pages, **options)

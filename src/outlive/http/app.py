@@ -35,6 +35,7 @@ from outlive.http.operation import OPERATIONS, Call, Content, Operation
 from outlive.http.plain_page import HTML, page, wants_page
 from outlive.http.principal import ANONYMOUS, Follower, Principal
 from outlive.http.problem import MEDIA, RETRY_SECONDS, Problem, problem_of, title_of
+from outlive.http.proxies import Proxies
 from outlive.http.reading import check_media, read_body, read_query
 from outlive.http.routing import Routes, below, has_prefix, known_at, operation_at, parts_of
 from outlive.http.static import Pages, is_mount, send_page, send_to_slash
@@ -72,6 +73,8 @@ class Api:
         origins: where its own pages come from, as "https://admin.example.org", if a proxy changes `Host`. There is no
             CORS: a page of another site cannot use it.
         limits: how much one request, and one sender, may ask for.
+        proxies: the addresses, or networks, of proxies in front of it. Of what these send, `X-Forwarded-For` says from
+            where it comes: that counts for wrong keys, for budgets of strangers and in the audit log.
         webhooks: whether the webhooks of flows are at /webhooks.
         pages: files for browsers that anyone gets, as those of the dashboard.
 
@@ -87,12 +90,14 @@ class Api:
         hosts: Iterable[str] = LOCAL_HOSTS,
         origins: Iterable[str] = (),
         limits: ApiLimits | None = None,
+        proxies: Iterable[str] = (),
         webhooks: bool = True,
         pages: Pages | None = None,
     ) -> None:
         self._engine = engine
         self._limits = limits or ApiLimits()
-        hosts = tuple(hosts)
+        hosts, proxies = tuple(hosts), tuple(proxies)
+        self._proxies = Proxies(proxies)
         if auth == "loopback" and ANY_HOST in hosts:
             raise ConfigurationError(
                 "hosts='*' without keys lets every page that a browser of this machine opens use the API, by a name "
@@ -109,7 +114,9 @@ class Api:
         self._routes = Routes(OPERATIONS.values())
         self._pages = pages
         self._budgets = BodyBudgets(self._limits)
-        self._webhooks = Webhooks(engine, limits=self._limits, budgets=self._budgets) if webhooks else None
+        self._webhooks = (
+            Webhooks(engine, limits=self._limits, budgets=self._budgets, proxies=proxies) if webhooks else None
+        )
         self._denials = Denials(engine, now=_loop_time)
         self._live = LivePages(self._limits.lists_max)
         self._checks = Line(
@@ -144,7 +151,7 @@ class Api:
             await send({"type": f"{scope['type']}.close"})
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
-        request = Request(scope, receive)
+        request = Request(scope, receive, self._proxies)
         try:
             await self._respond(scope, request, receive, in_time(send, self._limits.read_seconds))
         except Gone:

@@ -10,7 +10,6 @@ front of the server that signs people in (OIDC): it is believed from the address
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from typing import Literal, TypeAlias
 
 from outlive._features.security.key import LADDER, SCOPES, Scope
@@ -18,6 +17,7 @@ from outlive._kernel.client.acting import ACTOR_CHARACTERS_MAX
 from outlive.engine import Engine
 from outlive.errors import ConfigurationError
 from outlive.http.principal import Asking, Authenticate, Principal, loopback
+from outlive.http.proxies import Proxies
 
 Auth: TypeAlias = Authenticate | Literal["loopback", "keys"]
 
@@ -38,26 +38,6 @@ class StoredKeys:
         workflows = None if key.workflows is None else frozenset(key.workflows)
         queues = None if key.queues is None else frozenset(key.queues)
         return Principal(key.name, frozenset({key.scope}), workflows, key=key.id, queues=queues, tags=key.tags)
-
-
-class Proxies:
-    """Says whether an address is one of the proxies that are listed by their addresses or networks.
-
-    Raises:
-        ConfigurationError: one of them is not an address.
-    """
-
-    def __init__(self, proxies: Iterable[str]) -> None:
-        self.networks = [_network(proxy) for proxy in proxies]
-
-    def __call__(self, address: str) -> bool:
-        """Whether it is."""
-        try:
-            found = ip_address(address.partition("%")[0])
-        except ValueError:
-            return False
-        mapped = getattr(found, "ipv4_mapped", None)
-        return any(each in network for network in self.networks for each in (found, mapped) if each is not None)
 
 
 class TrustedHeader:
@@ -115,13 +95,6 @@ class TrustedHeader:
 
 def _height(scope: Scope) -> int:
     return LADDER.index(scope) if scope in LADDER else -1
-
-
-def _network(proxy: str) -> IPv4Network | IPv6Network:
-    try:
-        return ip_network(proxy)
-    except ValueError as error:
-        raise ConfigurationError(f"{proxy!r} is not an address of a proxy: {error}") from None
 
 
 def door_of(engine: Engine, auth: Auth) -> Authenticate:

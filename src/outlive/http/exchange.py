@@ -13,6 +13,7 @@ from urllib.parse import parse_qsl
 import msgspec
 
 from outlive.http.problem import Problem, refusal
+from outlive.http.proxies import FORWARDED_FOR, NO_PROXIES, Proxies
 
 DIGITS_MAX = 18
 """The limit for a number in a header: a longer number means nothing, and reading it takes time."""
@@ -86,7 +87,7 @@ class ByteBudget:
 class Request:
     """A request."""
 
-    def __init__(self, scope: Scope, receive: Receive) -> None:
+    def __init__(self, scope: Scope, receive: Receive, proxies: Proxies = NO_PROXIES) -> None:
         self.method: str = scope["method"]
         self.path = str(scope["path"]).removeprefix(str(scope.get("root_path") or "").rstrip("/")) or "/"
         self.headers: dict[str, str] = {}
@@ -101,8 +102,10 @@ class Request:
                 own = f"{self.headers[key]}, {own}"
             self.headers[key] = own
         client = scope.get("client")
-        self.address = str(client[0]) if client else ""
+        self.peer = str(client[0]) if client else ""
         """Where the connection comes from; empty if that is not known."""
+        self.address = proxies.sender(self.peer, self.headers.get(FORWARDED_FOR, ""))
+        """Where the request comes from: as listed proxies say, if one of them has sent it."""
         self.http_version = str(scope.get("http_version") or "1.1")
         self._scope, self._receive = scope, receive
         self._is_gone = False

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from outlive._features.security.key import Scope
 from outlive._features.security.run_tokens import PREFIX, TokenRecord
+from outlive._kernel.client.secret_token import has_form
 from outlive.http.exchange import Request
 from outlive.http.guesses import Guesses, Meter
 from outlive.http.limits import ApiLimits
@@ -91,10 +92,14 @@ class Gate:
         if operation is not None and operation.scope == NO_SCOPE:
             return ANONYMOUS
         given = request.headers.get("authorization")
-        if given is not None and (wait := self._guesses.wait(given, request.address)):
-            raise _too_often("too many wrong keys came from this address", wait)
+        wait = 0.0 if given is None else self._guesses.wait(given, request.address)
+        # No sender finds one of our own secrets by trying, so others at its address do not shut out who has one.
+        if wait and not has_form(_asking(request).bearer):
+            raise _too_many_guesses(wait)
         found = await self._sender_of(request)
         if found is None or not found.name:  # Without a name the audit log could not say who did it.
+            if wait:
+                raise _too_many_guesses(wait)
             if given is not None:
                 self._guesses.note_wrong(given, request.address)
             detail, advice = _NO_KEY if given is None else _WRONG_KEY
@@ -102,8 +107,7 @@ class Gate:
         if given is not None:
             self._guesses.note_right(given)
         if self._rate is not None:
-            wait = self._rate.wait(found.id)
-            if wait:
+            if wait := self._rate.wait(found.id):
                 raise _too_often(f"{found.name} sends more requests than it may", wait)
             self._rate.count(found.id)
         return found
@@ -170,7 +174,7 @@ def _is_followed(principal: Follower, operation: Operation, names: Mapping[str, 
 
 
 def _asking(request: Request) -> Asking:
-    return Asking(request.headers, request.address, request.repeated, request.http_version)
+    return Asking(request.headers, request.peer, request.repeated, request.http_version)
 
 
 def _is_page_of(origin: str, host: str) -> bool:
@@ -229,6 +233,10 @@ def _other_site(header: str) -> Problem:
         f"the header {header} says that a page of another site sends this",
         "Send it from a page of this server; behind a proxy that changes Host, name the page's origin (origins=).",
     )
+
+
+def _too_many_guesses(wait: float) -> Problem:
+    return _too_often("too many wrong keys came from this address", wait)
 
 
 def _too_often(detail: str, wait: float) -> Problem:

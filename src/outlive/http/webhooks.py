@@ -8,7 +8,7 @@ durable, and a request that is sent again gets the same run.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -29,6 +29,7 @@ from outlive.http.guesses import Guesses
 from outlive.http.limits import ApiLimits, BodyBudgets, stranger_at
 from outlive.http.nesting import CONTAINERS_MAX, DEPTH_MAX, holds_more, is_deeper
 from outlive.http.problem import MEDIA, Problem, refusal
+from outlive.http.proxies import Proxies
 from outlive.http.signature import ID, check_signature, check_signed, check_token, token_in
 from outlive.telemetry import log
 
@@ -56,6 +57,7 @@ class Webhooks:
             and a key 16 KiB (`open_body_bytes_max`).
         secret: finds the values of tokens and keys; unless given as steps of flows find secrets.
         budgets: what the bodies of all requests may have together, if others share it.
+        proxies: addresses, or networks, of proxies in front of it; see `Api`.
     """
 
     def __init__(
@@ -65,10 +67,12 @@ class Webhooks:
         limits: ApiLimits | None = None,
         secret: FindSecret | None = None,
         budgets: BodyBudgets | None = None,
+        proxies: Iterable[str] = (),
     ) -> None:
         self._engine = engine
         self._limits = limits or ApiLimits(body_bytes_max=BODY_BYTES_MAX)
         self._budgets = budgets or BodyBudgets(self._limits)
+        self._proxies = Proxies(proxies)
         self._secret = secret or _find_secret
         self._guesses = Guesses(lambda: engine.events._now() / MICROSECONDS)
 
@@ -77,7 +81,7 @@ class Webhooks:
         if scope["type"] == "lifespan":
             await live(receive, send)
         elif scope["type"] == "http":
-            request = Request(scope, receive)
+            request = Request(scope, receive, self._proxies)
             try:
                 await self._serve(request, send)
             finally:

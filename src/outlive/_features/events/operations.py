@@ -6,9 +6,13 @@ from msgspec import Struct, structs
 
 import outlive.errors as e
 from outlive._features.events.values import Sink
+from outlive._features.flows.outside import settings
+from outlive._features.flows.outside.allowed_hosts import parse_url
 from outlive._kernel.model.trigger import Sent, StartedRun, TriggerInfo
 from outlive.http.asked import made_id
 from outlive.http.operation import Call, operation
+from outlive.http.principal import LOCAL
+from outlive.http.problem import Problem
 from outlive.http.wire.page import Done, Json, Name
 
 
@@ -81,9 +85,29 @@ async def list_sinks(call: Call) -> SinksList:
 
 @operation("events.add_sink", "PUT", "/sinks/{name}", scope="admin")
 async def add_sink(call: Call, name: Name, body: SetSink) -> Done:
-    """Deliver events of these types to an address, from now on."""
+    """Deliver events of these types to an address, from now on.
+
+    A sink that comes with a key names a secret only for servers that the operator lists for it.
+    """
+    if body.secret is not None and call.principal is not LOCAL:
+        _check_secret(body.secret, body.url)
     await call.engine.events.add_sink(name, body.url, types=body.types or ("*",), secret=body.secret)
     return Done(name)
+
+
+def _check_secret(secret: str, url: str) -> None:
+    """See that the operator says that this secret signs what is sent to this server: a signature for a server of
+    strangers can be sent on to another one that believes it.
+
+    Raises:
+        Problem: the operator does not say that. UrlError: nothing can be sent there.
+    """
+    places = settings.current().bounds_of(secret).places
+    target = parse_url(url)
+    if places is None or not any(place.has(target) for place in places):
+        detail = f"a sink that comes with a key may not name this secret for {target.origin}"
+        advice = "Let the operator list that server in `hosts` of the secret: [flows.grants.NAME] of the server."
+        raise Problem(403, "forbidden", detail, advice)
 
 
 @operation("events.remove_sink", "DELETE", "/sinks/{name}", scope="admin")

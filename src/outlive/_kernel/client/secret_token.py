@@ -50,6 +50,11 @@ def read_token(prefix: str, text: str) -> Token | None:
     return Token(match[2], text) if match is not None and match[1] == prefix else None
 
 
+def has_form(text: str) -> bool:
+    """Whether a text has the form of such a secret."""
+    return _FORM.fullmatch(text) is not None
+
+
 def without_secrets(text: str) -> str:
     """A text in which of each secret only the id is left."""
     return _ANYWHERE.sub(r"\1_...", text)
