@@ -6,6 +6,7 @@ import base64
 import json
 import logging
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -34,6 +35,12 @@ def _settings(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("CANARY_TOKEN", CANARY)
     with settings.using(LOCAL):
         yield
+
+
+def bound_to(*servers: str) -> AbstractContextManager[Any]:
+    """Settings that let a start say where the secret goes, among these servers."""
+    grant = {"hosts": [server.rstrip("/") for server in servers], "uses": ["canary_sign"]}
+    return flow.using({"http": {"allow_networks": ["127.0.0.0/8"]}, "grants": {"token": grant}})
 
 
 @outlive.step
@@ -92,11 +99,12 @@ async def test_no_trace_of_a_secret_is_left(tmp_path: Path, caplog: pytest.LogCa
 
     file = tmp_path / "runs.db"
     async with serving(handle) as web, TestEngine(f"sqlite:{file}") as engine:
-        run = await engine.start(made, {"url": web.url("/fine"), "text": "hello"}, id="canary-1")
-        result = await run.result()
-        failed = await engine.start(made, {"url": web.url("/fail"), "text": "fail"}, id="canary-2")
-        with pytest.raises(RunFailedError) as caught:
-            await failed.result()
+        with bound_to(web.url("")):
+            run = await engine.start(made, {"url": web.url("/fine"), "text": "hello"}, id="canary-1")
+            result = await run.result()
+            failed = await engine.start(made, {"url": web.url("/fail"), "text": "fail"}, id="canary-2")
+            with pytest.raises(RunFailedError) as caught:
+                await failed.result()
         exported = await engine.export("canary-1") + await engine.export("canary-2")
         shown = repr(await journal_of(engine, "canary-1")) + repr(await journal_of(engine, "canary-2"))
 
@@ -160,7 +168,8 @@ async def test_a_missing_secret_says_where_it_is_looked_for(monkeypatch: pytest.
         "${{ steps.call }}",
     )
     async with TestEngine() as engine:
-        with pytest.raises(RunFailedError, match="environment variable CANARY_TOKEN"):
+        named = pytest.raises(RunFailedError, match="environment variable CANARY_TOKEN")
+        with bound_to("http://127.0.0.1:1"), named:
             await (await engine.start(made, {"url": "http://127.0.0.1:1/", "text": ""})).result()
 
 
@@ -213,7 +222,8 @@ async def test_a_request_survives_crashes(tmp_path: Path) -> None:
             assert {asked.headers["authorization"] for asked in web.asked} == {f"Bearer {CANARY}"}
             web.asked.clear()
 
-        report = await crash_everywhere(made, {"url": web.url(), "text": ""}, check=check, max_points=5)
+        with bound_to(web.url("")):
+            report = await crash_everywhere(made, {"url": web.url(), "text": ""}, check=check, max_points=5)
 
     assert report.points
 
@@ -224,7 +234,8 @@ async def test_a_secret_for_each_item_of_a_map() -> None:
     steps = {"all": {"use": "map", "with": {"items": ["a", "\ufdd0b"], "use": "http", "with": inner, "tolerate": 1}}}
     made = canary_flow("canary_map", steps, "${{ steps.all.errors }}")
     async with serving(lambda _: answer(200)) as web, TestEngine() as engine:
-        errors = await (await engine.start(made, {"url": web.url(), "text": ""})).result()
+        with bound_to(web.url("")):
+            errors = await (await engine.start(made, {"url": web.url(), "text": ""})).result()
 
     assert [(each["index"], each["type"]) for each in errors] == [(1, "SecretError")]
     assert [asked.headers["authorization"] for asked in web.asked] == [f"Bearer {CANARY}"]

@@ -357,6 +357,157 @@ def test_a_variable_that_decides_where_a_secret_goes_is_fixed(steps: dict[str, A
     assert fixed_vars(flow.parse(json.dumps(plain)).document) == set()
 
 
+def by_start(name: str, url: str, **more: Any) -> dict[str, Any]:
+    """A document in which a request with the secret goes to this URL."""
+    return {
+        "name": name,
+        "input": {"host": {"type": "string"}},
+        "vars": {"bounds_token": {"secret": True}, "hook": {"secret": True, "env": "BOUNDS_HOOK"}},
+        "steps": {"charge": {"use": "http", "with": {"url": url, "bearer": TOKEN}, "retry": {"attempts": 1}}},
+        "output": "${{ steps.charge.status }}",
+        **more,
+    }
+
+
+@pytest.mark.parametrize("is_bound", [True, False])
+@pytest.mark.parametrize("door", ["start", "event", "webhook"])
+async def test_the_start_of_a_run_takes_a_secret_to_servers_of_the_settings_only(
+    door: str, monkeypatch: pytest.MonkeyPatch, *, is_bound: bool
+) -> None:
+    """The input is what an operator, an event or a webhook says: a request that goes there takes no secret that is
+    bound to no server, and a bound one to its servers. [S30]"""
+    monkeypatch.setenv("BOUNDS_HOOK", VALUE)
+    name, path = f"bounds_by_{door}_{is_bound}", f"/bounds/{door}/{is_bound}"
+    triggers = [{"event": name}, {"webhook": path, "token": "hook"}]
+    plain = by_start(name, "${{ input.host }}/x", triggers=triggers)
+    async with serving(lambda _: answer(200)) as bank, serving(lambda _: answer(200)) as thief, TestEngine() as engine:
+        with bound(**({"hosts": [f"http://127.0.0.1:{bank.port}"]} if is_bound else {})):
+            await engine.flows.apply(json.dumps(plain), by="ann")
+            await engine.settle()
+            key = await engine.keys.create("eve", scope="operator")
+            eve, seen = Caller(Api(engine, auth="keys"), key=key.secret), set[str]()
+
+            async def failure(host: str) -> str:
+                given = {"host": host}
+                if door == "start":
+                    sent = await eve.post(f"/api/v1/flows/{name}/runs", {"input": given})
+                elif door == "event":
+                    sent = await eve.post("/api/v1/events", {"type": name, "data": given})
+                else:
+                    sent = await Caller(Api(engine, auth="keys"), key=VALUE).post(f"/webhooks{path}", given)
+                assert sent.status < 300, sent.body
+                await engine.settle()
+                (run,) = [it for it in await engine.list(workflow=name) if it.id not in seen]
+                seen.add(run.id)
+                try:
+                    await engine.get(run.id).result()
+                except RunFailedError as error:
+                    return str(error.failure.message)
+                return ""
+
+            refused = await failure(thief.url(""))
+            taken = await failure(bank.url(""))
+
+    unbound = "may not be sent where the start of a run says"
+    assert ("may not be sent to" if is_bound else unbound) in refused
+    assert (taken == "") is is_bound
+    assert is_bound or unbound in taken
+    assert (has_value(bank), thief.asked) == (is_bound, [])
+
+
+async def _codes_of(plain: Any) -> tuple[list[str], list[str]]:
+    """The mistakes of a document that comes with a key, and the warnings for a program of this machine."""
+    async with TestEngine(worker=False) as engine:
+        key = await engine.keys.create("eve", scope="admin")
+        sent = {"document": json.dumps(plain)}
+
+        async def problems(caller: Caller, *, is_warning: bool) -> list[str]:
+            found = (await caller.post("/api/v1/flows/check", sent)).data["problems"]
+            mistakes = [it["code"] for it in found if not it["is_warning"]]
+            assert ((await caller.post("/api/v1/flows", sent)).status == 200) is not bool(mistakes)
+            return [it["code"] for it in found if it["is_warning"]] if is_warning else mistakes
+
+        eve, local = Caller(Api(engine, auth="keys"), key=key.secret), Caller(Api(engine))
+        return await problems(eve, is_warning=False), await problems(local, is_warning=True)
+
+
+@pytest.mark.parametrize(
+    ("steps", "is_by_start"),
+    [
+        ({}, True),
+        ({"charge": {"use": "http", "with": {"url": "${{ run.id }}/x", "bearer": TOKEN}}}, True),
+        ({"charge": {"use": "http", "with": {"url": "https://a.example${{ input.host }}", "bearer": TOKEN}}}, True),
+        ({"charge": {"use": "http", "with": {"url": "https://a.example/${{ input.host }}", "bearer": TOKEN}}}, False),
+        ({"charge": {"use": "http", "with": {"url": "${{ input.host }}"}}}, False),
+        (
+            {
+                "a": {"use": "noop", "with": "${{ input.host }}"},
+                "charge": {"use": "http", "with": {"url": "${{ steps.a }}", "bearer": TOKEN}},
+            },
+            True,
+        ),
+        (
+            {
+                "a": {"use": "http", "with": {"url": "https://a.example/${{ input.host }}"}},
+                "charge": {"use": "http", "with": {"url": "${{ steps.a.body.link }}", "bearer": TOKEN}},
+            },
+            False,
+        ),
+        (
+            {
+                "a": {
+                    "use": "http",
+                    "with": {"url": "https://a.example"},
+                    "on_error": {"use_default": "${{ input.host }}"},
+                },
+                "charge": {"use": "http", "with": {"url": "${{ steps.a }}", "bearer": TOKEN}},
+            },
+            True,
+        ),
+        (
+            {
+                "charge": {
+                    "use": "map",
+                    "with": {
+                        "items": "${{ [input.host] }}",
+                        "use": "http",
+                        "with": {"url": "${{ item }}", "bearer": TOKEN},
+                    },
+                }
+            },
+            True,
+        ),
+        (
+            {
+                "charge": {
+                    "use": "map",
+                    "with": {
+                        "items": ["https://a.example"],
+                        "use": "http",
+                        "with": {"url": "${{ item }}", "bearer": TOKEN, "body": "${{ input.host }}"},
+                    },
+                }
+            },
+            False,
+        ),
+    ],
+)
+async def test_a_check_names_an_address_that_a_start_says(steps: dict[str, Any], *, is_by_start: bool) -> None:
+    """A mistake in a document that comes with a key, as its grant has no servers; a warning in another one. [S30]"""
+    plain = by_start("bounds.by_start", "${{ input.host }}/x", output=1)
+    plain["steps"] |= steps
+    own: Any = {"bounds_token": {"flows": ["bounds.*"]}, "hook": {"flows": ["bounds.*"], "env": "BOUNDS_HOOK"}}
+
+    with flow.using({"grants": own}):
+        refused, warned = await _codes_of(plain)
+    assert refused == (["secret-address"] if is_by_start else [])
+    assert ("secret-address" in warned) is is_by_start
+    own["bounds_token"]["hosts"] = ["a.example"]
+    with flow.using({"grants": own}):
+        refused, warned = await _codes_of(plain)
+    assert (refused, "secret-address" in warned) == ([], False)
+
+
 @outlive.step
 async def bounds_find(where: str) -> str:
     """Looks up the server of a bank."""

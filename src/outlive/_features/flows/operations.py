@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import partial
 from typing import Annotated, Any
@@ -9,6 +10,7 @@ from typing import Annotated, Any
 from msgspec import UNSET, Meta, Struct
 
 import outlive.errors as e
+from outlive._features.flows.document.declarations import secret_addresses
 from outlive._features.flows.document.inputs import input_schema, variable_schema
 from outlive._features.flows.document.model import Document, Variable, hash_of
 from outlive._features.flows.document.problems import FlowError, FlowInputError, Problem
@@ -269,6 +271,7 @@ def unlisted(call: Call, text: str) -> list[Problem]:
                     suggestion="let the operator list it in [flows] environment of the server, or leave `env` out",
                 )
             )
+    refused += [replace(each, is_warning=False) for each in secret_addresses(document)]
     return reading.positions.located(refused)
 
 

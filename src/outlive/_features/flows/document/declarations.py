@@ -57,6 +57,7 @@ def problems_of(document: Document) -> Iterator[Problem]:
     if document.retry is not None:
         yield from _of_retry(document.retry, ("retry",))
     yield from _of_steps(document)
+    yield from secret_addresses(document)
     for index, trigger in enumerate(document.triggers):
         yield from _of_trigger(document, trigger, ("triggers", index), schema, looks)
     names: dict[str, int] = {}
@@ -93,6 +94,28 @@ def _of_variables(document: Document, of_schemas: Mapping[str, list[Problem]], l
                 yield _problem("secret", message, (*path, "default"), "remove the default; set `env`")
             elif not wrong:
                 yield from filled(schema, variable.default, (*path, "default"), looks=looks)[1]
+
+
+def secret_addresses(document: Document) -> Iterator[Problem]:
+    """A warning for each secret that goes where a start says, and that the settings here bind to no server."""
+    from outlive._features.flows.outside.addresses import secrets_by_start
+
+    by_start = secrets_by_start(document)
+    if not by_start:
+        return
+    from outlive._features.flows.outside import settings  # It brings a client for HTTP, which few flows need at once.
+
+    for name, id in by_start.items():
+        if settings.current().bounds_of(name).places is None:
+            message = f"step {id} takes the secret {name} where the start of a run says, and fails"
+            advice = f"let the operator list servers in [flows.grants.{name}] hosts, or name the server in the document"
+            yield Problem(
+                code="secret-address",
+                message=message,
+                path=("steps", id, "with"),
+                suggestion=advice,
+                is_warning=True,
+            )
 
 
 def _of_steps(document: Document) -> Iterator[Problem]:

@@ -3,7 +3,8 @@
 A request that has a secret takes it to what its `url` or `endpoint` names; of a program, a tool or a step of the
 user's own only its author knows which argument says that. A variable that decides it, directly, as an item or by the
 result of another step, would let every start say where the secret goes. So such a variable is *fixed*, unless the
-document says otherwise.
+document says otherwise. The input and the id of a run cannot be fixed: a request that goes where these say takes only
+secrets that the settings bind to servers.
 """
 
 from __future__ import annotations
@@ -21,6 +22,10 @@ from outlive._features.flows.document.references import compile_value
 URL, ENDPOINT = "url", "endpoint"
 REQUESTS = ("http", "llm")
 PROGRAMS = ("shell", "docker", "mcp")
+CARRYING = ("noop", "switch", "map", "iterate")
+"""The steps whose results are what they were given."""
+GIVEN = ("input", "run")
+"""The parts of a scope that a start, an event or a webhook says."""
 
 Reference = tuple[str, ...]
 
@@ -43,6 +48,71 @@ def deciding_steps(document: Document) -> frozenset[str]:
     return frozenset(each[1] for each in deciding if each[0] == "steps")
 
 
+def secrets_by_start(document: Document) -> dict[str, str]:
+    """The secrets that a request takes to a server which the start of a run names, each with the step that does."""
+    secrets = {name for name, each in document.vars.items() if each.secret}
+    sent = [
+        (id, named, _address(use, given))
+        for id in (document.steps if secrets else ())
+        for use, given in _calls_of(document, id)
+        if use in REQUESTS and (named := _named(_references(given), secrets))
+    ]
+    carrying = _steps_by_start(document) if sent else frozenset()
+    found: dict[str, str] = {}
+    for id, named, address in sent:
+        if any(_is_by_start(document, id, each, carrying) for each in address):
+            found |= {name: id for name in named if name not in found}
+    return found
+
+
+def _is_by_start(document: Document, id: str, reference: Reference, carrying: frozenset[str]) -> bool:
+    """Whether a reference in the address of a step has what a start says; `carrying`: the steps whose results have."""
+    if _is_outer(reference, document):
+        if reference[0] == "steps":
+            return bool(carrying) if len(reference) < 2 else reference[1] in carrying
+        return reference[0] in GIVEN
+    if reference[0] == "result":
+        return id in carrying
+    # An item is one of what the step was given; an inner step may have got all of that.
+    given = document.steps[id].with_
+    if reference[0] == "item" and isinstance(given, Mapping):
+        given = given.get("items", given)
+    outer = (each for each in _references(given) if _is_outer(each, document))
+    return any(_is_by_start(document, id, each, carrying) for each in outer)
+
+
+def _steps_by_start(document: Document) -> frozenset[str]:
+    """The steps whose results may be what a start says, as it is."""
+    followers: dict[str, list[str]] = {id: [] for id in document.steps}
+    of_all, left = list[str](), list[str]()
+    for id in document.steps:
+        for reference in _carried(document, id):
+            if reference[0] in GIVEN:
+                left.append(id)
+            elif reference == ("steps",):
+                of_all.append(id)
+            elif reference[0] == "steps" and reference[1] in followers:
+                followers[reference[1]].append(id)
+    if left:
+        left += of_all
+    seen = set[str]()
+    while left:
+        id = left.pop()
+        if id not in seen:
+            seen.add(id)
+            left += followers[id]
+    return frozenset(seen)
+
+
+def _carried(document: Document, id: str) -> frozenset[Reference]:
+    """The references whose values the result of a step may be as they are."""
+    step = document.steps[id]
+    found = _references(step.with_) if step.use in CARRYING else frozenset()
+    if not isinstance(step.on_error, str) and step.on_error.use_default is not UNSET:
+        found |= _references(step.on_error.use_default)
+    return found
+
+
 def deciding_addresses(document: Document, of: Collection[str] | None = None) -> frozenset[Reference]:
     """The references that decide where secrets go: to variables, to the input and to the rest of a scope. `of`: the
     steps that send them, by what they use; None for all."""
@@ -50,12 +120,9 @@ def deciding_addresses(document: Document, of: Collection[str] | None = None) ->
     if not secrets:
         return frozenset()
     found: set[Reference] = set()
-    for id, step in document.steps.items():
-        calls = [(step.use, step.with_), *_calls(step.with_)]
-        if step.undo is not None:
-            calls += [(step.undo.use, step.undo.with_), *_calls(step.undo.with_)]
-        calls = [(use, given) for use, given in calls if of is None or use in of]
-        own = {each for use, given in calls if _names(_references(given), secrets) for each in _address(use, given)}
+    for id in document.steps:
+        calls = [(use, given) for use, given in _calls_of(document, id) if of is None or use in of]
+        own = {each for use, given in calls if _named(_references(given), secrets) for each in _address(use, given)}
         found |= own
         if any(not _is_outer(each, document) for each in own):
             # An item, or the result of a step inside: what this step is given, and is undone with, decides that.
@@ -87,6 +154,15 @@ def _given_to(document: Document, id: str) -> frozenset[Reference]:
     if not isinstance(step.on_error, str) and step.on_error.use_default is not UNSET:
         found |= _references(step.on_error.use_default)
     return found
+
+
+def _calls_of(document: Document, id: str) -> list[tuple[str, Any]]:
+    """All that a step calls, with what it gives: itself, what is written in it, and its undo."""
+    step = document.steps[id]
+    calls = [(step.use, step.with_), *_calls(step.with_)]
+    if step.undo is not None:
+        calls += [(step.undo.use, step.undo.with_), *_calls(step.undo.with_)]
+    return calls
 
 
 def _calls(given: Any) -> Iterator[tuple[str, Any]]:
@@ -123,5 +199,8 @@ def _references(value: Any) -> frozenset[Reference]:
     return compile_value(value, []).references
 
 
-def _names(references: frozenset[Reference], secrets: set[str]) -> bool:
-    return any(each[0] == "vars" and (len(each) == 1 or each[1] in secrets) for each in references)
+def _named(references: frozenset[Reference], secrets: set[str]) -> set[str]:
+    """The secrets that are among these references."""
+    if ("vars",) in references:
+        return secrets
+    return {each[1] for each in references if each[0] == "vars"} & secrets

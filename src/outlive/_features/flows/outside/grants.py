@@ -81,6 +81,19 @@ class Bounds:
                 f"([flows.grants.{self.name}] hosts)",
             )
 
+    def check_bound(self) -> None:
+        """Return if the settings say to which servers requests take it: the start of a run says where one goes.
+
+        Raises:
+            SecretError: they say nothing.
+        """
+        if self.places is None:
+            raise SecretError(
+                self.name,
+                "may not be sent where the start of a run says: the settings of this worker bind it to no "
+                f"server ([flows.grants.{self.name}] hosts)",
+            )
+
     def check_use(self, use: str) -> None:
         """Return if this step or program may have it.
 

@@ -42,21 +42,31 @@ CHARACTERS_MIN = 4
 PACKED_CHARACTERS_MIN = 6
 """The shortest secret that is looked for as Base64."""
 
-_REFERENCE = re.compile(f"{OPEN}secret:([A-Za-z_][A-Za-z0-9_]*):([^{OPEN}{CLOSE}]*){CLOSE}")
+_BY_START = "by start:"
+_REFERENCE = re.compile(f"{OPEN}({_BY_START})?secret:([A-Za-z_][A-Za-z0-9_]*):([^{OPEN}{CLOSE}]*){CLOSE}")
 
 
 SECRETS = f"{OPEN}secrets"
 """Where the scope of a run has the references of its flow, by variable; no expression can name it."""
 
 
-def reference_to(name: str, env: str | None = None) -> str:
-    """The value of `vars.<name>` of a secret variable; `env` is the environment variable that its document names."""
-    return f"{OPEN}secret:{name}:{env or ''}{CLOSE}"
+def reference_to(name: str, env: str | None = None, *, by_start: bool = False) -> str:
+    """The value of `vars.<name>` of a secret variable.
+
+    Args:
+        env: the environment variable that its document names.
+        by_start: whether the start of a run says to which server a request takes it.
+    """
+    return f"{OPEN}{_BY_START if by_start else ''}secret:{name}:{env or ''}{CLOSE}"
 
 
 def references_of(document: Document) -> dict[str, str]:
     """The references of a flow, by variable."""
-    return {name: reference_to(name, each.env) for name, each in document.vars.items() if each.secret}
+    from outlive._features.flows.outside.addresses import secrets_by_start
+
+    by_start = secrets_by_start(document)
+    secrets = {name: each for name, each in document.vars.items() if each.secret}
+    return {name: reference_to(name, each.env, by_start=name in by_start) for name, each in secrets.items()}
 
 
 def grants_in(references: Iterable[tuple[str, ...]], scope: Mapping[str, Any]) -> list[str]:
@@ -173,8 +183,8 @@ class Revealed:
             found = _REFERENCE.fullmatch(reference)
             assert found is not None
             if reference not in self._grants:
-                raise SecretError(found[1], "is not named in the `with` of this step, so it may not use it")
-            self._values[reference] = self._take(found[1], found[2] or None, is_named=True)
+                raise SecretError(found[2], "is not named in the `with` of this step, so it may not use it")
+            self._values[reference] = self._take(found[2], found[3] or None, is_named=True, by_start=bool(found[1]))
         return self._values[reference]
 
     def own(self, name: str) -> str:
@@ -186,12 +196,14 @@ class Revealed:
         self._values[name] = self._take(name, None, is_named=False)
         return self._values[name]
 
-    def _take(self, name: str, env: str | None, *, is_named: bool) -> str:
+    def _take(self, name: str, env: str | None, *, is_named: bool, by_start: bool = False) -> str:
         from outlive._features.flows.outside import settings
 
         bounds = settings.current().bounds_of(name)
         if is_named and (flow := _flow_here()) is not None:
             bounds.check_flow(flow)
+        if by_start:
+            bounds.check_bound()
         if self._to is not None:
             bounds.check_use(self._to)
         self._bounds[name] = bounds
