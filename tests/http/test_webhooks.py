@@ -353,6 +353,19 @@ async def test_a_signature_of_github_covers_the_body(engine: TestEngine) -> None
     assert 401 == (await post(app, "/hooks/github", b'{"order":7}', good)).status
 
 
+async def test_a_recorded_delivery_of_github_counts_again_when_its_run_is_deleted(engine: TestEngine) -> None:
+    """Nothing in its signature says when it was sent: the run is the record that it was taken. [S9]"""
+    app, body = Webhooks(engine), b'{"order": 7}'
+    recorded = github_headers(SECRET.encode(), body)
+    first = await post(app, "/hooks/github", body, recorded)
+    await engine.get(first.data["run_id"]).result()
+    assert (await post(app, "/hooks/github", body, recorded)).data["runs"][0]["is_new"] is False
+    await engine.skip(hours=2)
+    assert (await engine.purge(status="succeeded", older_than=0)).deleted == 1
+
+    assert (await post(app, "/hooks/github", body, recorded)).data["runs"][0]["is_new"] is True
+
+
 async def test_a_trigger_and_no_header_says_what_a_signature_covers(engine: TestEngine) -> None:
     """A signature in the other layout is refused, also by the right key, and the refusal names the header that is
     wanted. [S9]"""
