@@ -2,7 +2,8 @@
 
 A mutant is a file with one change. In Python a comparison is flipped, a condition negated, `and` and `or` exchanged, a
 number or a truth value changed, a statement deleted; in SQL a predicate is dropped. What only a reader sees (log lines,
-assertions, types, docstrings, `del` of a name) is left alone, and so are the figures at the head of a module.
+assertions, types, docstrings, `del` of a name) is left alone, and so are the figures at the head of a module. Changes
+that make no difference by their form alone are left out too (`_alike`); decision 0024 has the reasons.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ FLIPS: dict[type[ast.cmpop], type[ast.cmpop]] = {
 }
 DELETED = (ast.Expr, ast.AugAssign, ast.Raise, ast.Continue, ast.Break, ast.Delete)
 SPOKEN = re.compile(r"^(await )?(log\.|assert_never\(|\.\.\.$|super\(\)\.__init__)")
+CLOCKS = ("time", "_loop_time", "monotonic", "perf_counter")
+"""Functions that read a clock which does not show a limit to the last digit."""
 PREDICATE = re.compile(r"^\s*AND\s+(?P<what>.+?)\s*$")
 
 
@@ -73,7 +76,11 @@ def _sql_mutants(file: str, text: str) -> Iterator[Mutant]:
 
 def _python_mutants(file: str, text: str) -> Iterator[Mutant]:
     lines = text.splitlines(keepends=True)
-    for old, new in _changes(ast.parse(text)):
+    tree = ast.parse(text)
+    alike = set(_alike(tree))
+    for old, new in _changes(tree):
+        if old in alike:
+            continue
         assert isinstance(old, ast.expr | ast.stmt)
         assert old.end_lineno is not None
         assert old.end_col_offset is not None
@@ -125,6 +132,44 @@ def _changes(node: ast.AST) -> Iterator[tuple[ast.AST, ast.AST | None]]:
                 yield node, None
     for child in _children(node):
         yield from _changes(child)
+
+
+def _alike(tree: ast.AST) -> Iterator[ast.AST]:
+    """Nodes of which a change means the same, whatever the program does."""
+    read = {it.attr for it in ast.walk(tree) if isinstance(it, ast.Attribute) and isinstance(it.ctx, ast.Load)}
+    for node in ast.walk(tree):
+        match node:
+            case ast.Compare(ops=[ast.Lt() | ast.LtE() | ast.Gt() | ast.GtE()]):
+                yield from [node] if any(map(_reads_clock, ast.walk(node))) else []
+            case ast.Call(func=ast.Attribute(attr=name) | ast.Name(id=name)) if name.lstrip("_")[:1].islower():
+                yield from (it for keyword in node.keywords if keyword.arg == "after" for it in _one_of(keyword.value))
+            case ast.Assign(targets=[ast.Name(id="after")]):
+                yield from _one_of(node.value)
+            case ast.FunctionDef(name="close" | "aclose") | ast.AsyncFunctionDef(name="close" | "aclose"):
+                yield from (it for it in ast.walk(node) if _is_lost(it, read))
+            case _:
+                pass
+
+
+def _reads_clock(node: ast.AST) -> bool:
+    if not isinstance(node, ast.Call) or node.args:
+        return False
+    name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+    return name in CLOCKS
+
+
+def _one_of(value: ast.AST) -> Iterator[ast.AST]:
+    """The number in -1, which says that nothing has been read yet: so does every other number below 0."""
+    if isinstance(value, ast.UnaryOp) and ast.unparse(value) == "-1":
+        yield value.operand
+
+
+def _is_lost(node: ast.AST, read: set[str]) -> bool:
+    """Whether it keeps something in a private field that nothing reads."""
+    if not isinstance(node, ast.Assign) or not isinstance(node.targets[0], ast.Attribute):
+        return False
+    name = node.targets[0].attr
+    return name.startswith("_") and name not in read
 
 
 def _children(node: ast.AST) -> Iterator[ast.AST]:

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.mutation.__main__ import ROOT, TESTS, all_mutants, equivalents
+from tests.mutation import __main__ as tool
+from tests.mutation.__main__ import ETCD, ROOMS, ROOT, SPARED, UNTRIED, all_mutants, equivalents, report, sample
 from tests.mutation.mutants import Mutant, mutants_of
-from tests.mutation.trial import IN_CHILDREN, PACKAGE, STARTERS, Copy, Fate, Notes, record, recorded_rooms
+from tests.mutation.trial import IN_CHILDREN, LOOKS_SECONDS, PACKAGE, STARTERS, Copy, Fate, Notes, record
 
 SOURCE = '''
 """A module."""
@@ -79,20 +80,72 @@ def test_every_mutant_is_a_program() -> None:
         ast.parse(mutant.text)
 
 
-def test_every_room_and_every_folder_of_its_tests_is_there() -> None:
-    """A misspelt folder would leave a room without the tests that notice its defects."""
-    for room, folders in TESTS.items():
-        assert (ROOT / PACKAGE / room).is_dir()
-        assert [name for name in folders.split() if not (ROOT / "tests" / name).is_dir()] == []
+def test_changes_that_mean_the_same_by_their_form_are_no_mutants(tmp_path: Path) -> None:
+    """A clock does not show a limit to the last digit, no place is below 0, and a field that nothing reads is lost.
+
+    The clock of a store is exact, a write is refused behind another place than the one that is stated, and a field that
+    is read may be asked for after the end: these are mutants."""
+    text = """
+def look(self, found):
+    if loop.time() >= until:
+        raise ValueError
+    if store.now() >= until:
+        after = -1
+    read(found, after=-1)
+    return Change(found, after=-1)
+
+def close(self):
+    self._lost = False
+    self._open = False
+
+def is_open(self):
+    return self._open
+"""
+
+    assert changes_of(tmp_path, text) == {
+        ("raise ValueError", "pass"),
+        ("store.now() >= until", "(store.now() > until)"),
+        ("read(found, after=-1)", "pass"),
+        ("1", "(2)"),
+        ("self._open = False", "pass"),
+        ("False", "(True)"),
+    }
+    assert [mutant.line for mutant in mutants_of(tmp_path, "thing.py") if mutant.before == "1"] == [8]
 
 
-def test_rooms_that_were_watched_are_not_watched_again(tmp_path: Path) -> None:
-    """Each file of notes says which rooms it is about."""
-    assert recorded_rooms(tmp_path) == set()
-    for name, rooms in (("1", ["client", "http"]), ("2", ["remote"])):
-        (tmp_path / f"{name}.json").write_text(json.dumps({"rooms": rooms, "tests": [], "lines": {}}))
+def test_every_module_belongs_to_a_room_or_is_spared_with_a_reason() -> None:
+    """Code that moves out of a room would no longer be tried, and nothing would tell."""
+    spared = " ".join(SPARED).split()
+    places = [*ROOMS, *spared]
 
-    assert recorded_rooms(tmp_path) == {"client", "http", "remote"}
+    for place in places:
+        assert (ROOT / PACKAGE / place).exists(), place
+    for path in (ROOT / PACKAGE).rglob("*.py"):
+        name = str(path.relative_to(ROOT / PACKAGE))
+        of = [place for place in places if name == place or name.startswith(f"{place}/")]
+        assert len(of) == 1 or path.name == "__init__.py", f"{name} is in {of}; put it into ROOMS or SPARED"
+
+
+def test_all_tests_but_some_are_tried() -> None:
+    """A folder of tests that is not tried is there, and says why; the rest cannot be forgotten."""
+    assert [name for name in UNTRIED if not (ROOT / "tests" / name).is_dir()] == []
+    assert {"tests/cel", "tests/fleet", "tests/remote"} <= set(tool.test_folders())
+    assert not {f"tests/{name}" for name in UNTRIED} & set(tool.test_folders())
+
+
+def test_room_of_leases_is_tried_without_etcd(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without etcd, defects are planted in the other leases only, and the tool says so."""
+    room = "_kernel/lease"
+    assert any(mutant.file.startswith(ETCD) for mutant in sample([room], "", mutants=1_000, seed=0)[room])
+    monkeypatch.setattr(tool, "find_etcd", lambda: None)
+
+    chosen = sample([room], "", mutants=1_000, seed=0)[room]
+
+    assert chosen
+    assert not [mutant for mutant in chosen if mutant.file.startswith(ETCD)]
+    assert "left out" in capsys.readouterr().out
 
 
 def test_tests_that_cannot_be_run_leave_no_notes(tmp_path: Path) -> None:
@@ -100,9 +153,9 @@ def test_tests_that_cannot_be_run_leave_no_notes(tmp_path: Path) -> None:
     notes = tmp_path / "notes"
 
     with pytest.raises(RuntimeError, match="the tests did not run"):
-        record(ROOT, notes, ["tests/gone"], rooms=["remote"], jobs=0)
+        record(ROOT, notes, ["tests/gone"], jobs=0)
 
-    assert recorded_rooms(notes) == set()
+    assert list(notes.glob("*.json")) == []
 
 
 def test_excuses_are_for_mutants_that_exist() -> None:
@@ -126,6 +179,27 @@ def test_tests_that_run_the_line_are_chosen_the_quickest_first(tmp_path: Path) -
     for file, line in (("read.py", 2), ("sql/find.sql", 7)):
         mutant = Mutant(f"src/outlive/_kernel/store/x/{file}", line, "", "", "")
         assert notes.tests_of(tmp_path, mutant) == ["quick", "slow"]
+
+
+def test_tests_about_the_changed_file_are_tried_first(tmp_path: Path) -> None:
+    """The test that would notice may be slow: it comes before quicker tests of something else."""
+    names = ["tests/values/test_page.py::a", "tests/queues/test_claiming.py::b", "tests/queues/test_fair.py::c"]
+    tests = [(names[0], 0.1), (names[1], 30.0), (names[2], 2.0)]
+    (tmp_path / "1.json").write_text(json.dumps({"tests": tests, "lines": {"x/queue/claiming.py": {"2": [0, 1, 2]}}}))
+
+    mutant = Mutant(str(PACKAGE / "x" / "queue" / "claiming.py"), 2, "", "", "")
+    assert Notes(tmp_path).tests_of(ROOT, mutant) == [names[1], names[2], names[0]]
+
+
+def test_each_look_at_a_survivor_takes_longer(tmp_path: Path) -> None:
+    """A look has tests for its seconds, and one at least; the last look leaves out what does not fit."""
+    seconds = [("a", 30.0), ("b", 9.0), ("c", 300.0), ("d", 500.0), ("e", 50.0), ("f", 90.0)]
+    (tmp_path / "1.json").write_text(json.dumps({"tests": seconds, "lines": {}}))
+    notes = Notes(tmp_path)
+
+    assert LOOKS_SECONDS == (40.0, 120.0, 600.0)
+    assert list(notes.looks(["a", "b", "c", "d", "e", "f"])) == [["a", "b"], ["c"], ["d", "e"]]
+    assert list(notes.looks([])) == []
 
 
 def test_module_that_runs_the_line_while_it_is_imported_is_tried_behind_the_tests(tmp_path: Path) -> None:
@@ -181,19 +255,26 @@ def test_code_that_no_test_runs_is_tried_with_tests_whose_children_may_run_it(tm
 
 
 @pytest.fixture
-def damaged(tmp_path: Path) -> tuple[Copy, Mutant]:
-    """A copy of a small program, and a defect for it."""
-    root, copy = tmp_path / "root", tmp_path / "copy"
-    for name in ("src", "conformance", "tests", "proof", "docs", "examples"):
-        (root / name).mkdir(parents=True)
-    copy.mkdir()
-    (root / "README.md").write_text("")
+def root(tmp_path: Path) -> Path:
+    """A small program with two tests."""
+    root = tmp_path / "root"
+    (root / "src" / "outlive").mkdir(parents=True)
+    (root / "tests").mkdir()
     (root / "pyproject.toml").write_text('[tool.pytest.ini_options]\naddopts = "--disable-plugin-autoload"\n')
-    (root / "src" / "answer.py").write_text("def answer(): return 42\n")
-    (root / "tests" / "test_answer.py").write_text("from answer import answer\ndef test(): assert answer() == 42\n")
+    (root / "src" / "outlive" / "__init__.py").write_text("")
+    (root / "src" / "outlive" / "oracle.py").write_text("def answer(): return 42\n")
+    (root / "tests" / "test_answer.py").write_text(
+        "from outlive.oracle import answer\ndef test(): assert answer() == 42\n"
+    )
     (root / "tests" / "test_other.py").write_text("def test(): pass\n")
-    (mutant,) = mutants_of(root, "src/answer.py")
-    return Copy(root, copy), mutant
+    return root
+
+
+@pytest.fixture
+def damaged(tmp_path: Path, root: Path) -> tuple[Copy, Mutant]:
+    """A copy of a small program, and a defect for it."""
+    (mutant,) = mutants_of(root, "src/outlive/oracle.py")
+    return Copy(root, tmp_path / "copy"), mutant
 
 
 @pytest.mark.parametrize(
@@ -209,7 +290,7 @@ def test_mutant_is_killed_by_a_test_that_fails_with_it(
 
     assert copy.try_mutant(mutant, tests, seconds=1) is fate
 
-    assert (copy.folder / "src" / "answer.py").read_text() == "def answer(): return 42\n"
+    assert (copy.folder / "src" / "outlive" / "oracle.py").read_text() == "def answer(): return 42\n"
 
 
 def test_a_test_that_is_gone_kills_nothing(damaged: tuple[Copy, Mutant]) -> None:
@@ -218,3 +299,25 @@ def test_a_test_that_is_gone_kills_nothing(damaged: tuple[Copy, Mutant]) -> None
 
     with pytest.raises(LookupError, match="--again"):
         copy.try_mutant(mutant, ["tests/test_gone.py"], seconds=1)
+
+
+def test_trials_are_made_side_by_side_and_reported_in_order(
+    tmp_path: Path, root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each trial has a copy of its own; a mutant that survives the first look gets the others."""
+    (mutant,) = mutants_of(root, "src/outlive/oracle.py")
+    tests = [("tests/test_other.py::test", 30.0), ("tests/test_answer.py::test", 40.0)]
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    (notes / "1.json").write_text(json.dumps({"tests": tests, "lines": {"oracle.py": {"1": [0, 1]}}}))
+    unseen = Mutant(mutant.file, 2, "a", "b", mutant.text)
+    copies = [Copy(root, tmp_path / name) for name in ("one", "two")]
+
+    assert report({"room": [mutant, unseen]}, Notes(notes), copies, LOOKS_SECONDS) == 1
+
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[:3] for line in lines if "tests" in line and ":" not in line[:5]][:2] == [
+        ["1", "killed", "2"],
+        ["2", "not", "covered"],
+    ]
+    assert lines[-1] == "50% of 2 noticed; the goal is 95%"

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from compileall import compile_dir
 from enum import Enum
 from pathlib import Path
@@ -20,10 +21,9 @@ import pytest
 from tests.mutation.mutants import Mutant
 
 PACKAGE = Path("src") / "outlive"
-TESTS_SECONDS_MAX = 40.0
-"""Tests are chosen for a mutant, the quickest first, until they have taken so long without it."""
-SECOND_LOOK_SECONDS_MAX = 120.0
-"""How much more of them is tried with a mutant that has survived these: a line may have a thousand tests."""
+LOOKS_SECONDS = (40.0, 120.0, 600.0)
+"""How long the tests of each look at a mutant take without it. The next look is for a mutant that survived: a line may
+have a thousand tests."""
 START_SECONDS = 60.0
 """What a run of tests may take besides: Python, pytest, a server."""
 SLOWNESS = 4
@@ -37,7 +37,23 @@ STARTERS = {"_kernel/store/sqlite": ["fork", "faults", "liveness", "migrations"]
 """By room, the tests whose children do what no test does itself; tried for lines that no test runs."""
 
 
+NAMELESS = {"", "test", "kernel", "feature", "sql"}
+"""Words in paths that say nothing about the subject."""
+
 ASSIGNMENT = re.compile(r"(?P<what>self\.\w+) [-+]?= ")
+
+
+NOT_COPIED = (
+    ".git",
+    ".venv*",
+    ".mutation",
+    ".pythons",
+    ".*_cache",
+    ".hypothesis",
+    "__pycache__",
+    "build",
+    "node_modules",
+)
 
 
 class Fate(Enum):
@@ -68,9 +84,10 @@ class Notes:
                 for line, numbers in lines.items():
                     self._lines[source, int(line)] |= {names[number] for number in numbers}
 
-    def tests_of(self, root: Path, mutant: Mutant, *, seconds_max: float = TESTS_SECONDS_MAX) -> list[str]:
-        """The tests that run the changed line, the quickest first; then whole modules that run it while they are
-        imported, as what is made once is seen by other tests than the first that asks for it."""
+    def tests_of(self, root: Path, mutant: Mutant) -> list[str]:
+        """The tests that run the changed line, by how much of its name their module shares with the file, then the
+        quickest first; behind them whole modules that run it while they are imported, as what is made once is seen by
+        other tests than the first that asks for it."""
         tests: set[str] = set()
         for file, line in self._places(root, mutant):
             tests |= self._lines.get((file, line), set())
@@ -80,14 +97,24 @@ class Notes:
             uses = set(_naming(root / PACKAGE, root / mutant.file, found["what"])) - {(file, mutant.line)}
             tests = tests & {test for place in uses for test in self._lines.get(place, set())} or tests
         tests = tests or {test for test in self._seconds if "::" in test and test.startswith(_starters(mutant))}
-        chosen: list[str] = []
-        left = seconds_max
-        for test in sorted(tests, key=lambda test: ("::" not in test, self._seconds[test], test)):
-            left -= self._seconds[test]
-            if left < 0 and chosen:
-                break
-            chosen.append(test)
-        return chosen
+        words = _words(Path(mutant.file).relative_to(PACKAGE))
+
+        def rank(test: str) -> tuple[bool, int, float, str]:
+            module = Path(test.partition("::")[0])
+            return "::" not in test, -len(words & _words(module)), self._seconds[test], test
+
+        return sorted(tests, key=rank)
+
+    def looks(self, tests: list[str], seconds: Sequence[float] = LOOKS_SECONDS) -> Iterator[list[str]]:
+        """These tests in portions, each of tests that take so long or of one test, for one look after the other."""
+        place = 0
+        for most in seconds:
+            first, left = place, most
+            while place < len(tests) and (place == first or left >= self._seconds[tests[place]]):
+                left -= self._seconds[tests[place]]
+                place += 1
+            if place > first:
+                yield tests[first:place]
 
     def seconds_of(self, tests: list[str]) -> float:
         """How long these take when nothing is wrong."""
@@ -105,6 +132,11 @@ class Notes:
         return [place for source in sources for place in _naming(package, source, f'"{file.stem}"')]
 
 
+def _words(path: Path) -> set[str]:
+    """The words in the name of a file and of its folders, in the singular."""
+    return {word.rstrip("s") for part in path.with_suffix("").parts for word in part.split("_")} - NAMELESS
+
+
 def _starters(mutant: Mutant) -> tuple[str, ...]:
     """How the names of tests begin that start children which run this room."""
     room = str(Path(mutant.file).relative_to(PACKAGE).parent)
@@ -117,13 +149,8 @@ def _naming(package: Path, source: Path, text: str) -> list[tuple[str, int]]:
     return [(str(source.relative_to(package)), number) for number, line in enumerate(lines, 1) if text in line]
 
 
-def recorded_rooms(folder: Path) -> set[str]:
-    """The rooms of which the notes say which tests run their lines."""
-    return {room for file in folder.glob("*.json") for room in json.loads(file.read_text("utf-8"))["rooms"]}
-
-
-def record(root: Path, folder: Path, tests: list[str], *, rooms: list[str], jobs: int) -> None:
-    """Run tests without any mutant, and note what they do in these rooms.
+def record(root: Path, folder: Path, tests: list[str], *, jobs: int) -> None:
+    """Run tests without any mutant, and note which lines of the package they run.
 
     Raises:
         RuntimeError: they could not be run; every mutant would seem to be covered by none.
@@ -135,11 +162,7 @@ def record(root: Path, folder: Path, tests: list[str], *, rooms: list[str], jobs
     command += ["--timeout=300", "-p", "xdist.plugin", f"-n{jobs}", "--dist=loadfile", *tests]
     # This checkout, whichever one is installed.
     path = os.pathsep.join([str(root / "src"), str(root / "conformance" / "src"), str(root)])
-    environment = os.environ | {
-        "OUTLIVE_MUTATION_NOTES": str(folder),
-        "OUTLIVE_MUTATION_ROOMS": " ".join(rooms),
-        "PYTHONPATH": path,
-    }
+    environment = os.environ | {"OUTLIVE_MUTATION_NOTES": str(folder), "PYTHONPATH": path}
     code = subprocess.run(command, cwd=root, env=environment, check=False).returncode
     new = set(folder.glob("*.json")) - before
     did_run = any("::" in name for file in new for name, _ in json.loads(file.read_text("utf-8"))["tests"])
@@ -154,11 +177,8 @@ class Copy:
 
     def __init__(self, root: Path, folder: Path) -> None:
         self._root, self.folder = root, folder
-        for name in ("src", "conformance", "tests", "proof", "docs", "examples", "pyproject.toml", "README.md"):
-            if (root / name).is_dir():
-                shutil.copytree(root / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
-            else:
-                shutil.copy(root / name, folder / name)
+        # Everything that a test may read: one that fails without a mutant would notice all of them.
+        shutil.copytree(root, folder, ignore=shutil.ignore_patterns(*NOT_COPIED), dirs_exist_ok=True)
         # Known by its content: the time and the size of a file do not always tell a mutant from what it was made of.
         compile_dir(folder / PACKAGE, quiet=1, invalidation_mode=PycInvalidationMode.CHECKED_HASH)
 
