@@ -20,6 +20,7 @@ from bench.finding import RUNS, print_curves
 from bench.http import measure_all
 from bench.machine import machine_facts
 from bench.plot import draw
+from bench.queues import measure_batches
 from bench.replays import measure_all as measure_replays
 from bench.report import Line, failures, header, import_line, lines_of, number, table, write_json
 from bench.results import measure_all as measure_results
@@ -30,6 +31,7 @@ ON_STORES: Mapping[str, Callable[..., None]] = {
     "results": measure_results,
     "bursts": measure_bursts,
     "bulk": measure_bulk,
+    "batches": measure_batches,
     "replays": measure_replays,
 }
 """What is measured of Outlive alone, on each store."""

@@ -6,7 +6,8 @@
 * starts a second into a queue from one client without a worker, 1,000 at a time;
 * runs a second of one step (W1) and of ten (W2), without a queue, with one, and with one that has a limit, in turns;
   and how much of the time of a CPU they take in this process, as that hardly depends on what else the machine does;
-* the same for a batch of W1 with the lanes that it has by default: storing its rows, and running it.
+* the same for a batch of W1 with the lanes that it has by default: storing its rows, and running it. These alone:
+  `make bench ARGS="--only batches"`.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ import msgspec
 
 import outlive
 from bench.database import fresh, postgres
+from bench.figures import shown
 from bench.meter import STEPS_PER_RUN
 from outlive._kernel.client.birth import birth
 from outlive._kernel.journal.codec import salt_of, seal
@@ -45,7 +47,7 @@ STARTS = 20_000
 RUNS = 5_000
 LONG_RUNS = 2_000
 ROUNDS = 5
-BATCH_ROWS = 30_000
+BATCH_ROWS = 20_000
 BATCH_ROUNDS = 3
 T = TypeVar("T")
 NOTHING = Payload(v=msgspec.Raw(b"[]"))
@@ -207,8 +209,11 @@ def print_lines(
                 )
 
 
-def print_batches(stores: Sequence[str], *, rows: int, directory: Path, postgres_url: str | None) -> None:
-    """Measure batches without a queue and with one, and print a line for each store and queue."""
+def measure_batches(
+    stores: Sequence[str], *, directory: Path, postgres_url: str | None, rows: int = BATCH_ROWS
+) -> None:
+    """Measure batches without a queue and with one, for `python -m bench` too."""
+    print("a batch in a queue, beside one without", flush=True)
     for store, is_counted in itertools.product(stores, (True, False)):
         seen: dict[outlive.Queue | None, list[BatchCost]] = {None: [], line: [], limited: []}
         for turn in range(BATCH_ROUNDS):
@@ -217,20 +222,13 @@ def print_batches(stores: Sequence[str], *, rows: int, directory: Path, postgres
                 with fresh(store, directory=directory, postgres_url=postgres_url) as url:
                     seen[queue].append(asyncio.run(measure_batch(url, numbers, queue)))
         costs = {queue: BatchCost(*map(statistics.median, zip(*each, strict=True))) for queue, each in seen.items()}
-        plain = costs[None]
-        print(
-            f"{store}: a batch of {rows:,} W1{'' if is_counted else ' of a generator'} takes "
-            f"{plain.store * 1e3:.0f} ms to store and {plain.run:.2f} s to run without a queue, "
-            f"{plain.store_cpu * 1e3:.0f} ms and {plain.run_cpu:.2f} s of a CPU",
-            flush=True,
-        )
-        for what, queue in (("one", line), ("one that has a limit", limited)):
+        plain, of = costs[None], f"{rows:,} rows{'' if is_counted else ' of a generator'}"
+        shown(f"{store}: {of} are stored without a queue", plain.store * 1e3, "ms", "none")
+        shown(f"{store}: {of} are run without a queue", plain.run, "s", "none")
+        for what, queue in (("a queue", line), ("one with a limit", limited)):
             times = [mine / its for mine, its in zip(costs[queue], plain, strict=True)]
-            print(
-                f"{store}: with {what} {times[0]:.2f}x and {times[1]:.2f}x by the clock, {times[2]:.2f}x and "
-                f"{times[3]:.2f}x of a CPU",
-                flush=True,
-            )
+            for name, figure in zip(("stored", "run", "stored, CPU", "run, CPU"), times, strict=True):
+                shown(f"{store}: {of} in {what}, {name}", figure, "x", "< 1.5 x")
 
 
 def main() -> None:
@@ -240,16 +238,13 @@ def main() -> None:
     parser.add_argument("--many", type=int, default=1_000_000)
     parser.add_argument("--keys", type=int, default=10_000)
     parser.add_argument("--rows", type=int, default=BATCH_ROWS, help="of a batch")
-    parser.add_argument("--only-batches", action="store_true")
     parser.add_argument("--stores", default="sqlite,postgresql")
     parser.add_argument("--postgres-url")
     parser.add_argument("--dir", type=Path, default=Path(tempfile.gettempdir()))
     wanted = parser.parse_args()
     stores = wanted.stores.split(",")
     with postgres(wanted.postgres_url, is_needed="postgresql" in stores) as url:
-        print_batches(stores, rows=wanted.rows, directory=wanted.dir, postgres_url=url)
-        if wanted.only_batches:
-            return
+        measure_batches(stores, rows=wanted.rows, directory=wanted.dir, postgres_url=url)
         print_lines(stores, few=wanted.few, many=wanted.many, keys=wanted.keys, directory=wanted.dir, postgres_url=url)
 
 

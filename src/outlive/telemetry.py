@@ -177,14 +177,14 @@ class Counters:
     )
     unknowns: int = counted("Commits whose outcome had to be read back.")
     store_changes: int = counted("How often the store turned out to be another one, or to have gone back.")
-    runs_started: int = counted("Trees created and owned by this worker in one commit.")
+    runs_started: int = counted("Trees created and owned by this worker in one commit, also by the engine for itself.")
     runs_claimed: int = counted("Trees taken from the store.")
     orphans_claimed: int = counted("Claims of runs whose worker was lost.")
     runs_replayed: int = counted(
         "Claimed trees built from their journal, because they were not in memory; trees that begin here count too."
     )
     runs_evicted: int = counted("Suspended trees discarded from memory to make room.")
-    runs_ended: int = counted("Runs that ended here, children too.")
+    runs_ended: int = counted("Runs that ended here, children and runs that the engine makes for itself too.")
     runs_parked: int = counted("Trees parked here.")
     runs_quarantined: int = counted("Runs parked because worker after worker was lost while it ran them.")
     runs_held_back: int = counted("Orphans parked because a policy says that they do not go on by themselves.")

@@ -100,3 +100,30 @@ async def test_verb_with_filters_is_one_operation_of_the_workers(tmp_path: Path,
         assert {run["workflow"] for run in json.loads(everything.stdout)["runs"]} == {"sold_order"}
         internal = await command("runs", "list", "--internal", "--json", place=place)
         assert "outlive.bulk" in {run["workflow"] for run in json.loads(internal.stdout)["runs"]}
+
+
+async def test_purge_is_done_by_workers_unless_it_writes_an_archive(tmp_path: Path) -> None:
+    """A purge goes on without its command where a worker is alive; runs that the engine made for itself go with the
+    rest. The command has the files of an archive at hand, so it writes these itself."""
+    world.is_repaired = True
+    url = f"sqlite:{tmp_path}/runs.db"
+    async with Engine(url) as engine:
+        for number in range(3):
+            await in_time((await engine.start(sold_order, number, id=f"o-{number}")).result())
+        await in_time((await engine.bulk.start("cancel", workflow="nothing")).result())
+        ended = ["runs", "purge", "--status", "succeeded", "--older-than", "0s"]
+
+        archived = await command(*ended, "--id-prefix", "o-0", "--archive", str(tmp_path / "old"), "--yes", place=url)
+        assert "archived in" in archived.stdout
+        assert len(await engine.bulk.list()) == 1
+        assert "3 runs would be deleted" in (await command(*ended, place=url)).stdout
+        done = await command(*ended, "--limit", "3", "--yes", place=url)
+
+        assert (done.exit_code, done.stdout) == (0, "")
+        assert "3 runs deleted" in done.stderr
+        (operation,) = await engine.bulk.list()
+        assert (operation.verb, operation.done) == ("purge", 3)
+        assert [run.id for run in await engine.list(internal=True)] == [operation.id]
+        refused = await command("runs", "purge", "--status", "running", "--yes", place=url)
+        assert refused.exit_code == 2
+        assert "only runs that ended go" in refused.stderr

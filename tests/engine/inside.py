@@ -12,8 +12,11 @@ from typing import Any, TypeVar
 
 import apsw
 import msgspec
+import pytest
 
 import outlive
+from outlive._features.bulk.verbs import BulkOperations
+from outlive._features.bulk.workflow import BulkPage, BulkRequest
 from outlive._kernel.client.client import Client
 from outlive._kernel.client.handle import StoredRun
 from outlive._kernel.client.secret_token import new_token
@@ -217,6 +220,19 @@ def client_of(engine: outlive.Engine) -> Client:
     """Its client."""
     assert engine._parts.client is not None
     return engine._parts.client
+
+
+def hold_pages(monkeypatch: pytest.MonkeyPatch, asked: asyncio.Event, go_on: asyncio.Event) -> None:
+    """Let verbs for many runs find each page but the first one when `go_on` is set; `asked` says that one is wanted."""
+    page = BulkOperations._page
+
+    async def held(self: BulkOperations, request: BulkRequest, after: str | None, found: int) -> BulkPage:
+        if found:
+            asked.set()
+            await go_on.wait()
+        return await page(self, request, after, found)
+
+    monkeypatch.setattr(BulkOperations, "_page", held)
 
 
 async def crash(engine: outlive.Engine) -> None:

@@ -7,8 +7,11 @@ import asyncio
 import pytest
 
 import outlive
+from outlive._features.bulk.verbs import BulkOperations
+from outlive.errors import RunFailedError
 from outlive.metrics import activity
 from outlive.metrics.activity import activity_of
+from outlive.metrics.figures import figures_of
 from outlive.testing import TestEngine
 
 
@@ -18,6 +21,12 @@ async def activity_nap(*, seconds: int, fails: bool = False) -> None:
     await asyncio.sleep(seconds)
     if fails:
         raise ValueError
+
+
+@outlive.step
+async def activity_item(number: int) -> int:
+    """An item of a batch."""
+    return number
 
 
 ONE_BY_ONE = outlive.Queue("activity-one-by-one", concurrency=1)
@@ -67,3 +76,43 @@ async def test_activity_is_read_once_for_all_callers_within_seconds() -> None:
 
         assert first is await activity_of(engine)
         assert first is not await activity_of(engine, age_seconds_max=-1)
+
+
+@pytest.mark.parametrize("page", [1000, 1], ids=["few", "many"])
+async def test_runs_that_the_engine_makes_for_itself_are_not_in_charts(
+    page: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An operation on many runs, its requests and the chunks of a batch count neither in the minutes nor in the
+    lengths, and one that fails is not among the failures of today."""
+
+    async def broken(*_: object) -> None:
+        raise ValueError
+
+    monkeypatch.setattr(activity, "PAGE_SIZE_MAX", page)
+    async with TestEngine() as engine:
+        await ended_runs(engine)
+        await (await engine.bulk.start("retry", workflow="activity_nap")).result()
+        await (await engine.start_batch(activity_item, [1, 2])).result()
+        monkeypatch.setattr(BulkOperations, "_page", broken)
+        with pytest.raises(RunFailedError):
+            await (await engine.bulk.start("cancel", workflow="activity_nap")).result()
+        shown = await engine.list()
+        ended = [run for run in shown if run.has_ended]
+        found = await activity_of(engine)
+
+    assert sum(it.succeeded + it.failed + it.cancelled + it.open for it in found.minutes) == len(shown)
+    assert (found.timed, found.failed_today) == (len(ended), 1)
+
+
+async def test_figures_count_the_runs_of_users_only() -> None:
+    """A run that the engine makes for itself and that waits for a worker is not among the open runs, and does not make
+    them look late."""
+    async with TestEngine(worker=False) as engine:
+        await engine.bulk.start("cancel", workflow="activity_nap")
+        await engine.skip(seconds=60)
+        await engine.start(activity_nap.bind(seconds=1))
+        await engine.skip(seconds=5)
+        found = await figures_of(engine, age_seconds_max=-1)
+
+    assert found is not None
+    assert (found.runs["pending"], found.pending_seconds) == (1, 5.0)

@@ -38,7 +38,7 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
     runs: dict[str, int]
     """How many runs there are by status."""
     pending_seconds: float
-    """How long the oldest pending run without a queue has been due."""
+    """How long the oldest pending run of a user without a queue has been due."""
     approvals: int
     """Runs that ask people for a decision."""
     workers: int
@@ -101,10 +101,10 @@ async def _depths(engine: Engine, names: list[str]) -> AsyncIterator[QueueState]
 
 
 async def _longest_due(store: Store, pending: int) -> float:
-    """How long a run without a queue has been due. One in line for a slot does not wait for a worker, and its queue has
-    figures of its own; the store can pass over such runs only where they are not too many."""
+    """How long a run of a user without a queue has been due. One in line for a slot does not wait for a worker, and its
+    queue has figures of its own; the store can pass over such runs only where they are not too many."""
     queue = "" if pending < COUNT_MAX else None
-    wanted = RunFilter(statuses=(RunStatus.PENDING,), roots_only=True, queue=queue)
+    wanted = RunFilter(statuses=(RunStatus.PENDING,), roots_only=True, hides_internal=True, queue=queue)
     oldest = await store.list_runs(wanted, limit=PENDING_LOOKED_AT, oldest_first=True) if pending else []
     now_at = store.now()
     return max((_seconds(now_at, run.wake_at) for run in oldest if not run.queue), default=0.0)

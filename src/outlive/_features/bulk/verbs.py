@@ -17,7 +17,7 @@ import msgspec
 from msgspec.structs import replace
 
 from outlive._features.bulk.workflow import BULK, BulkGroup, BulkPage, BulkRequest, BulkTally, BulkVerb
-from outlive._features.retention.purging import Purging
+from outlive._features.retention.purging import Purging, check_ended
 from outlive._features.security.audit_log import AuditLog
 from outlive._kernel.client.acting import ACTING, TOGETHER, Commits, acting, own_bounds
 from outlive._kernel.client.bulk import TreeFilters, acted_on, side_by_side
@@ -159,6 +159,8 @@ class BulkOperations:
             )
         now_at, actor, bounds = self._access.store.now(), ACTING.get(), own_bounds()
         wanted = filter_of(WHERE, **options)
+        if verb == "purge":
+            check_ended(WHERE, wanted)
         until_at = now_at + 1 if wanted.until_at is None else min(wanted.until_at, now_at + 1)
         statuses = wanted.statuses or _STATUSES[verb]
         seconds = given.seconds(WHERE, "older_than", older_than, or_zero=True)

@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from outlive.cli.background import do_in_background, has_worker
 from outlive.cli.edge import Mistake, ask, counted, json_option, print_json, print_table, store_option
 from outlive.cli.filters import filter_options, filters_of
 from outlive.cli.values import seconds_of
 
 if TYPE_CHECKING:
     from outlive._features.retention.values import Purge
+    from outlive.engine import Engine
 
 
 @click.command()
@@ -39,22 +41,26 @@ def purge(
     """Delete runs that have ended, with everything of them, for good.
 
     Without --yes nothing is deleted: the command says how many there are, of which workflows, and when the first and
-    the last of them ended. Runs that an open run needs stay in any case.
+    the last of them ended. Runs that an open run needs stay in any case. With --yes live workers delete them, and go on
+    if this command is killed; it does so itself if no worker is alive, or with --archive.
     """
     wanted = filters_of(filters)
     if not wanted:
         raise Mistake("say which runs: --workflow, --status, --tag, --id-prefix or --error")
-    options: dict[str, Any] = {
-        "older_than": seconds_of("--older-than", older_than),
-        "limit": limit,
-        "dry_run": not is_certain,
-        "archive": archive,
-    }
-    found = ask(url, lambda engine: engine.purge(**options, **wanted))
-    if as_json:
+    wanted |= {"older_than": seconds_of("--older-than", older_than), "limit": limit}
+
+    async def work(engine: Engine) -> Purge | None:
+        if is_certain and archive is None and await has_worker(engine):
+            # Runs that the engine has made for itself go with the rest.
+            await do_in_background(engine, "purge", "deleted", as_json=as_json, internal=True, **wanted)
+            return None
+        return await engine.purge(dry_run=not is_certain, archive=archive, **wanted)
+
+    found = ask(url, work)
+    if found is not None and as_json:
         print_json(found)
-        return
-    _print(found, is_certain=is_certain, limit=limit)
+    elif found is not None:
+        _print(found, is_certain=is_certain, limit=limit)
 
 
 def _print(found: Purge, *, is_certain: bool, limit: int) -> None:

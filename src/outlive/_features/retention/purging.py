@@ -126,6 +126,14 @@ def _fields(run: Run) -> dict[str, object]:
     return run_fields(run.id, run.workflow)
 
 
+def check_ended(where: str, wanted: RunFilter) -> None:
+    """Refuse statuses of runs that have not ended: these are not deleted."""
+    if wanted.statuses and not all(status.is_terminal for status in wanted.statuses):
+        ended = ", ".join(status.value for status in TERMINAL)
+        given_ones = [status.value for status in wanted.statuses]
+        raise InvalidArgumentError(where, "status", given_ones, f"only runs that ended go: {ended}")
+
+
 class Purging:
     """`engine.purge`."""
 
@@ -157,9 +165,7 @@ class Purging:
             )
             raise InvalidArgumentError(where, "workflow", None, wanted)
         wanted_runs = filter_of(where, **filters)
-        if any(not status.is_terminal for status in wanted_runs.statuses):
-            ended = ", ".join(status.value for status in TERMINAL)
-            raise InvalidArgumentError(where, "status", filters["status"], f"only runs that ended go: {ended}")
+        check_ended(where, wanted_runs)
         # Runs that the engine has made for itself go with the rest.
         statuses = wanted_runs.statuses or TERMINAL
         wanted_runs = replace(wanted_runs, statuses=statuses, roots_only=True, hides_internal=False)

@@ -19,6 +19,7 @@ import click
 from outlive._features.runs.commands.view import TITLES, row_of
 from outlive.cli import completing as complete
 from outlive.cli.advice import as_typed
+from outlive.cli.background import do_in_background, has_worker
 from outlive.cli.edge import (
     REFUSED,
     Mistake,
@@ -38,6 +39,7 @@ from outlive.cli.values import json_of
 
 if TYPE_CHECKING:
     from outlive._features.bulk.verbs import BulkProgress
+    from outlive._features.bulk.workflow import BulkVerb
     from outlive._kernel.model.run import RunStatus
     from outlive._kernel.values.run import Run
     from outlive.engine import Engine
@@ -103,8 +105,8 @@ class Act:
     """The statuses of the runs that are meant if no status is given."""
     is_for_trees: bool = True
     """Whether it is done to the whole tree of a child."""
-    operation: str = ""
-    """The verb of `engine.bulk` that does it to many; empty if there is none."""
+    operation: BulkVerb | None = None
+    """The verb of `engine.bulk` that does it to many, if there is one."""
     options: dict[str, Any] = field(default_factory=dict)
     """The options of that verb."""
 
@@ -126,8 +128,9 @@ async def _act(choice: Choice, act: Act) -> int:
     async with open_engine(choice.url) as engine:
         if choice.run_ids:
             return await _do_all(engine, list(choice.run_ids), act, as_json=choice.as_json)
-        if choice.is_certain and act.operation and await _has_worker(engine):
-            return await _do_in_background(engine, choice, act)
+        if choice.is_certain and act.operation is not None and await has_worker(engine):
+            options = {**act.options, "limit": choice.limit, **_wanted(choice, act)}
+            return await do_in_background(engine, act.operation, act.done, as_json=choice.as_json, **options)
         found = await _find(engine, choice, act)
         if not choice.is_certain:
             _preview(found, choice, act)
@@ -135,11 +138,14 @@ async def _act(choice: Choice, act: Act) -> int:
         return await _do_all(engine, [it.id for it in found], act, as_json=choice.as_json)
 
 
+def _wanted(choice: Choice, act: Act) -> dict[str, Any]:
+    return {"status": act.statuses, "roots_only": not choice.has_children, **choice.filters}
+
+
 async def _find(engine: Engine, choice: Choice, act: Act) -> list[Run]:
     from outlive._kernel.client.bulk import acted_on
 
-    wanted = {"status": act.statuses, "roots_only": not choice.has_children, **choice.filters}
-    found = await engine.list(**wanted, order="created_at", limit=min(choice.limit, 1_000), after=None)
+    found = await engine.list(**_wanted(choice, act), order="created_at", limit=min(choice.limit, 1_000), after=None)
     return acted_on(found, is_for_trees=act.is_for_trees)
 
 
@@ -155,43 +161,6 @@ def _preview(found: list[Run], choice: Choice, act: Act) -> None:
     print_table(TITLES, [row_of(it, now=now) for it in found])
     more = f", and perhaps more after them: --limit is {choice.limit:,}" if len(found) == choice.limit else ""
     click.echo(f"{counted(len(found), 'run')} would be {act.done}{more}; say --yes to do it", err=True)
-
-
-async def _has_worker(engine: Engine) -> bool:
-    """Whether a live worker can carry out an operation."""
-    from outlive._features.bulk.workflow import BULK
-    from outlive._kernel.model import definition_key
-
-    needed = definition_key(BULK.name, BULK.version)
-    return any(worker.status == "live" and needed in worker.built_in for worker in await engine.workers.list())
-
-
-async def _do_in_background(engine: Engine, choice: Choice, act: Act) -> int:
-    """Let workers do it to all that fit, and follow how far they come; Ctrl-C ends only the following."""
-    import asyncio
-
-    from outlive._kernel.values.run import ENDED
-
-    wanted = {"status": act.statuses, "roots_only": not choice.has_children, **choice.filters}
-    verb: Any = act.operation
-    operation = await engine.bulk.start(verb, limit=choice.limit, **act.options, **wanted)
-    click.echo(f"operation {operation.id}; it goes on without this command: outlive runs operations", err=True)
-    shown = ""
-    while (progress := await operation.progress()).status not in ENDED:
-        line = f"{progress.done:,} {act.done}, {progress.refused:,} refused"
-        if line != shown and sys.stderr.isatty():
-            click.echo(line, err=True)
-        shown = line
-        await asyncio.sleep(PROGRESS_SECONDS / 4)
-    refusals = [{"id": it.id, "error": it.message} for it in progress.refusals]
-    if choice.as_json:
-        print_json({"operation": progress.id, "done": progress.done, "refused": progress.refused, "refusals": refusals})
-    else:
-        for refusal in refusals:
-            click.echo(f"run {refusal['id']}: {refusal['error']}", err=True)
-        also = f", {progress.refused:,} refused" if progress.refused else ""
-        click.echo(f"{counted(progress.done, 'run')} {act.done}{also}", err=True)
-    return progress.refused
 
 
 async def _do_all(engine: Engine, run_ids: list[str], act: Act, *, as_json: bool) -> int:
