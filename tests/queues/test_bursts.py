@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import timedelta
 from typing import Any
 
@@ -14,11 +15,13 @@ from outlive.errors import ArgumentTypeError, InvalidArgumentError
 from outlive.events import RunCreated
 from outlive.limits import Debounce, Throttle
 from outlive.testing import TestEngine
+from tests.engine.faults import FaultyStore, faulty
 from tests.engine.inside import journal_of
 from tests.engine.support import Place, in_time, stage
 
 pytestmark = pytest.mark.any_store
 
+LONG = 3_600
 single_burst = Queue("single burst", concurrency=1)
 
 
@@ -174,3 +177,22 @@ def test_bad_way_to_gather_is_refused(kind: Any, given: tuple[Any, ...]) -> None
     """Where it is written. [DB-D7]"""
     with pytest.raises((InvalidArgumentError, ArgumentTypeError)):
         kind(*given)
+
+
+async def test_late_start_of_a_burst_that_has_begun_joins_the_next_burst(place: Place) -> None:
+    """Two programs find that a burst has begun. The first begins another one; the second, which was slow, does not take
+    that one apart."""
+    how = Debounce(key="shop", quiet=0.000001)
+    stores: list[FaultyStore] = []
+    async with place.engine() as engine, place.engine(worker=False, wrap=faulty(stores)) as slow:
+        begun = await engine.start(held_reindex, "first", debounce=how)
+        await in_time(begun.until("waiting"))
+        later = Debounce(key="shop", quiet=LONG)
+        (store,) = stores
+        store.gates["find_run"] = asyncio.Event()
+        late = asyncio.create_task(slow.start(held_reindex, "late", debounce=later))
+        await in_time(store.waiting["find_run"].wait())
+        second = await engine.start(held_reindex, "second", debounce=later)
+        store.gates.pop("find_run").set()
+
+        assert (await in_time(late)).id == second.id != begun.id

@@ -617,6 +617,7 @@ async def test_items_of_a_stream_have_a_type_and_a_position(remote: Remote) -> N
     assert [item async for item in run.stream("numbers", str, positions=True, after=3)] == []
     items = [item async for item in run.stream("numbers", float, positions=True)]
     assert [(item.position, item.value) for item in items] == [(1, 0.0), (2, 1.0), (3, 2.0)]
+    assert {type(item.value) for item in items} == {float}
     assert isinstance(items[0], outlive.types.StreamItem)
 
 
