@@ -140,6 +140,7 @@ class Caller:
             "client": (self._address, 5000),
         }
         await self._app(scope, receive, send)
+        assert ended.is_set() or (sent[-1]["type"], sent[-1].get("more_body", False)) == ("http.response.body", False)
         headers_sent = {name.decode(): value.decode() for name, value in sent[0]["headers"]}
         return Answer(sent[0]["status"], headers_sent, b"".join(each.get("body", b"") for each in sent[1:]))
 

@@ -218,6 +218,30 @@ async def test_a_run_comes_before_the_one_that_it_pushes_out_of_a_list(
     assert [("run", "l-2"), ("gone", "l-1")] == [(each.name, each.data["id"]) for each in seen[:1] + seen[-1:]]
 
 
+async def test_a_list_that_cannot_be_looked_at_ends_for_its_readers(
+    engine: TestEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A reader that waits for changes gets the error at once, and not silence for ever."""
+    monkeypatch.setattr("outlive.http.live.LOOK_SECONDS", 0.01)
+    listed = asyncio.Event()
+
+    def note(seen: list[Message]) -> bool:
+        if is_listed(seen):
+            listed.set()
+        return False
+
+    async def fail(*_: object, **__: object) -> None:
+        raise RuntimeError("no list")
+
+    api = Caller(Api(engine, limits=LIMITS))
+    reading = asyncio.ensure_future(api.follow("/api/v1/runs/follow?workflow=api_patient", until=note))
+    await listed.wait()
+    monkeypatch.setattr(type(engine.view), "runs", fail)
+
+    with pytest.raises(RuntimeError, match="no list"):
+        await asyncio.wait_for(reading, 10)
+
+
 async def test_readers_of_a_list_share_what_they_are_sent_and_a_slow_one_misses_nothing(
     engine: TestEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:

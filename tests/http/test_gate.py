@@ -383,8 +383,10 @@ async def test_methods_and_paths_that_are_not_there(engine: TestEngine) -> None:
     assert (404, "run_not_found") == (encoded.status, encoded.code)
 
 
-async def test_a_failure_of_ours_shows_nothing(engine: TestEngine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No stack, no statement, no path: the log has them. [S44]"""
+async def test_a_failure_of_ours_shows_nothing(
+    engine: TestEngine, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """No stack, no statement, no path: the log has them, and no stack for a store that is away. [S44]"""
     secrets = {
         RuntimeError("SELECT * FROM /var/lib/secret"): (500, "internal"),
         StoreUnavailableError("/var/lib/secret", "SELECT"): (503, "store_unavailable"),
@@ -399,6 +401,10 @@ async def test_a_failure_of_ours_shows_nothing(engine: TestEngine, monkeypatch: 
         assert expected == (answer.status, answer.code)
         assert b"secret" not in answer.body
         assert b"SELECT" not in answer.body
+    assert [(it.levelname, it.message, bool(it.exc_info)) for it in caplog.records] == [
+        ("ERROR", "workflows.list was answered with 500: RuntimeError", True),
+        ("ERROR", "workflows.list was answered with 503: StoreUnavailableError", False),
+    ]
 
 
 def test_only_the_senders_of_late_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
