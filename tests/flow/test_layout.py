@@ -6,7 +6,7 @@ import random
 import re
 from itertools import pairwise
 
-from outlive._kernel.define.layout import HEIGHT, Layout, arrange
+from outlive._kernel.define.layout import EDGE, GAP_Y, HEIGHT, Layout, arrange
 
 
 def layout_of(*arrows: str, extra: str = "") -> Layout:
@@ -29,6 +29,13 @@ def test_a_box_is_below_all_that_lead_to_it() -> None:
     drawn = layout_of("a>b", "b>c", "a>c", extra="alone")
 
     assert [["a", "alone"], ["b"], ["c"]] == [sorted(row) for row in rows_of(drawn)]
+
+
+def test_a_picture_is_as_high_as_its_layers() -> None:
+    """There is a gap between two layers, and none for a layer alone or for no layer at all."""
+    heights = [layout_of(extra=names).height for names in ("", "a")] + [layout_of("a>b").height]
+
+    assert heights == [2 * EDGE, 2 * EDGE + HEIGHT, 2 * EDGE + 2 * HEIGHT + GAP_Y]
 
 
 def test_boxes_of_a_layer_do_not_overlap_and_are_inside() -> None:

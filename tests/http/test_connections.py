@@ -138,6 +138,7 @@ def test_a_connection_that_rests_for_too_long_is_closed() -> None:
     silent, busy = server.connect(LOCAL)[0], server.connect(LOCAL, ask=True)[0]
     server.time.move(30)
     late = server.connect(LOCAL)[0]
+    assert len(server.time.calls) == 1, "one timer for all of them"
     server.time.move(10)
     assert [each.is_closed for each in (silent, busy, late)] == [True, False, False]
     ended = server.connections.begin(busy.get_extra_info("peername"))

@@ -312,6 +312,18 @@ async def test_answer_that_comes_with_the_end_of_its_run_is_not_missed() -> None
     waiters.close()
 
 
+async def test_answer_of_this_process_needs_no_look_at_the_store() -> None:
+    """A run that answers here tells the callers that wait here, however long the pause between two looks is."""
+    store: Any = LookedAtStore()
+    waiters = AnswerWaiters(store, pause_seconds=1000, followers=Followers(lambda ring: False))
+    with waiters.expecting("run-1", "k") as waiter:
+        answer: Any = SimpleNamespace(key="k")
+        waiters.announce([answer])
+        assert await in_time(waiter.future) is answer
+    assert not store.looks
+    waiters.close()
+
+
 # -- Refused -----------------------------------------------------------------------------------------------------------
 
 

@@ -15,6 +15,7 @@ import pytest
 
 import outlive
 from outlive import Retry
+from outlive._kernel.define.run_step import read_function
 from outlive.errors import InvalidArgumentError, StepTimeoutError, UnserialisableError, WrongArgumentsError
 from outlive.events import AttemptFailed, StepSucceeded
 from outlive.testing import TestEngine, crash_everywhere
@@ -325,3 +326,11 @@ async def test_arguments_that_do_not_fit_are_refused(kind: str, text: str) -> No
     """`run_step` refuses too many arguments, an argument without a stored form, and a builtin without a signature."""
     async with TestEngine() as engine:
         assert text in await (await engine.start(with_wrong_arguments, kind)).result()
+
+
+def test_a_function_is_read_once_for_each_name() -> None:
+    """A loop that calls it does not read it again; as a step of another name it has that name."""
+    first = read_function(fetch_rate, "rate")
+
+    assert read_function(fetch_rate, "rate") is first
+    assert [first.name, read_function(fetch_rate, "again").name] == ["rate", "again"]
