@@ -9,7 +9,7 @@ from contextlib import aclosing
 import pytest
 
 from outlive._kernel.client.news import Position
-from outlive.engine.view import view_of
+from outlive.engine.view import View, view_of
 from outlive.http import Api, ApiLimits
 from outlive.http.live import LivePages
 from outlive.http.problem import Problem
@@ -236,7 +236,7 @@ async def test_a_list_that_cannot_be_looked_at_ends_for_its_readers(
     api = Caller(Api(engine, limits=LIMITS))
     reading = asyncio.ensure_future(api.follow("/api/v1/runs/follow?workflow=api_patient", until=note))
     await listed.wait()
-    monkeypatch.setattr(type(engine.view), "runs", fail)
+    monkeypatch.setattr(View, "runs", fail)
 
     with pytest.raises(RuntimeError, match="no list"):
         await asyncio.wait_for(reading, 10)

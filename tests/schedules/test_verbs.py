@@ -313,3 +313,10 @@ def test_a_workflow_may_have_several_schedules() -> None:
         outlive.workflow(name="tick_refused", schedule=both)(tick_plain.fn)
     with pytest.raises(ArgumentTypeError, match=r"outlive\.every"):
         outlive.workflow(name="tick_refused", schedule="0 6 * * *")(tick_plain.fn)  # type: ignore[arg-type]
+
+
+async def test_a_schedule_that_is_not_there_cannot_be_given_other_times(world: World) -> None:
+    """Without a workflow there is nothing that it could start."""
+    async with world.engine(schedules=True) as engine:
+        with pytest.raises(ScheduleNotFoundError, match="digest"):
+            await engine.schedules.set("digest", HOURLY)

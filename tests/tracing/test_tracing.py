@@ -236,6 +236,7 @@ async def test_a_run_that_is_retried_has_a_second_span_below_its_first() -> None
 
     first, second = traces.named("tracing.child")
     assert hangs_on(second, first)
+    assert all(span.context.span_id < 2**64 for span in traces.spans if span.context), "an id has eight bytes"
     assert len({span.context.span_id for span in traces.spans if span.context}) == len(traces.spans)
 
 
