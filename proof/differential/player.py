@@ -153,7 +153,7 @@ class Player:
         await self.store.register_worker(worker_of(plan.operation, self._oracle.now()), lease_seconds=lease_seconds)
 
     async def _retire(self, plan: Plan) -> Any:
-        await self.store.retire_worker(plan.operation.worker)
+        await self.store.end_session(plan.operation.worker)
 
     async def _beat(self, plan: Plan) -> Any:
         beat = self.store.open_beat(plan.operation.worker)

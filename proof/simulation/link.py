@@ -35,7 +35,7 @@ WRITES = frozenset(
         "put_blobs",
         "refuse_messages",
         "register_worker",
-        "retire_worker",
+        "end_session",
         "watch_ends",
     }
 )

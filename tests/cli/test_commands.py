@@ -46,7 +46,7 @@ async def test_workers_are_shown_with_what_they_own(store: Store, ask: Ask) -> N
     for name in ("a", "b"):
         await begin(store, name, worker="anvil")
     await begin(store, "c", worker="brush")
-    await store.retire_worker("brush")
+    await store.end_session("brush")
     await store.close()
 
     table = in_thread(ask, "workers", "list").output.splitlines()
@@ -118,7 +118,7 @@ async def test_stuck_runs_are_listed_with_the_reason(store: Store, ask: Ask) -> 
     await begin(store, "lost", worker="anvil", nonce=3)
     await (await begin(store, "stopped", worker="anvil")).park("the code changed")
     await begin(store, "new")
-    await store.retire_worker("anvil")
+    await store.end_session("anvil")
     await store.close()
 
     found = json.loads(in_thread(ask, "runs", "list", "--stuck", "--json").stdout)

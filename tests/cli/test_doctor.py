@@ -154,7 +154,7 @@ async def test_doctor_names_runs_workers_and_queues_that_stand_still(url: str) -
     await (await begin(store, "stopped", worker="anvil")).park("the code changed")
     await begin(store, "lost", worker="anvil", nonce=2)
     await begin(store, "waiting", queue="emails", nonce=3)
-    await store.retire_worker("anvil")
+    await store.end_session("anvil")
     await store.close()
     async with outlive.Engine(url, worker=False) as engine:
         await engine.queues.pause("emails", by="ann", reason="rain")

@@ -87,7 +87,7 @@ async def test_hello(stage: Stage) -> None:
         assert -signal.SIGKILL == killed.returncode
         if stage.kind == "postgres":
             # A dead process is known by its lease, which takes its time.
-            await store_of(engine).retire_worker((await row_of(run)).owner)
+            await store_of(engine).end_session((await row_of(run)).owner)
 
         assert ["Hello, world!"] == stage.play("hello.py")
         kinds = [type(event) for event in await journal_of(run)]

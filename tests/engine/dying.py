@@ -16,7 +16,7 @@ from tests.engine.inside import crash
 from tests.engine.support import Place, in_time
 
 Outcomes = list[tuple[Outcome, int]]
-BURIALS = {"open", "close", "retire_worker"}
+BURIALS = {"open", "close", "end_session"}
 """What the test does with the store of a dead process."""
 
 

@@ -27,8 +27,8 @@ from outlive._kernel.runtime.environment import ReplayPace
 from outlive._kernel.runtime.lease_deadline import LeaseDeadline
 from outlive._kernel.runtime.reporter import Reporter
 from outlive._kernel.runtime.session.claimer import Claimer
+from outlive._kernel.runtime.session.dead_sessions import DeadSessionEnder
 from outlive._kernel.runtime.session.keeper import LeaseKeeper
-from outlive._kernel.runtime.session.rescuer import Rescuer
 from outlive._kernel.runtime.session.sessions import WorkerSessions
 from outlive._kernel.runtime.session.worker import Worker
 from outlive._kernel.runtime.steps.executor import Executor
@@ -147,9 +147,9 @@ def has_stopped(claimer: Claimer) -> bool:
     return claimer._task is None
 
 
-def rescuer_of(engine: outlive.Engine) -> Rescuer:
-    """The rescuer of its present session."""
-    return claimer_of(engine)._rescuer
+def dead_session_ender_of(engine: outlive.Engine) -> DeadSessionEnder:
+    """The ender of its present session."""
+    return claimer_of(engine)._dead_sessions
 
 
 def keeper_of(engine: outlive.Engine) -> LeaseKeeper:

@@ -91,8 +91,8 @@ async def claim(store: Store, worker_id: str) -> list[str]:
 
 
 async def take_over_the_lost(leases: EtcdLeases, worker_id: str) -> list[str]:
-    """End the sessions that have died, as a rescuer does; who they were."""
+    """End the sessions that have died, as the dead session ender does; who they were."""
     found = await lost(leases, worker_id)
     for each in found:
-        await leases.release_all(each)
+        await leases.end_session(each)
     return found

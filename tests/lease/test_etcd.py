@@ -99,7 +99,7 @@ async def test_released_session_is_heard_of_at_once(etcd_url: str, open_leases: 
     await bell.wait()
     await enlist(leaving, "leaving")
 
-    await leaving.release_all("leaving")
+    await leaving.end_session("leaving")
 
     await bell.wait()
     assert await lost(watcher) == []
@@ -138,7 +138,7 @@ async def test_next_session_of_a_worker_is_rung_instead_of_the_one_before(etcd_u
     leases.watch(after.ring)
 
     await enlist(leases, "leaving")
-    await leases.release_all("leaving")
+    await leases.end_session("leaving")
     await after.wait()
     assert before.count == 1
 
@@ -267,7 +267,7 @@ async def test_session_that_others_ended_learns_it_with_its_next_beat(etcd_url: 
     beat = ended.open_beat("ended")
     assert await renew(beat)
 
-    await other.release_all("ended")
+    await other.end_session("ended")
 
     assert not await renew(beat)
     beat.close()
@@ -281,7 +281,7 @@ async def test_session_that_was_ended_in_the_store_alone_learns_it_in_time(
     leases = await open_leases(etcd_url, clock=clock)
     await enlist(leases, "ended", lease_seconds=10)
     beat = leases.open_beat("ended")
-    await store.retire_worker("ended")
+    await store.end_session("ended")
     assert await renew(beat, lease_seconds=10)
 
     clock.jump(21)
@@ -418,7 +418,7 @@ async def test_session_ends_in_the_store_while_etcd_is_away(
         beat = leases.open_beat("worker-a")
         server.kill()
 
-        await leases.release_all("worker-a")
+        await leases.end_session("worker-a")
 
     assert await store.list_workers() == []
     assert "the key of worker worker-a stays" in caplog.text

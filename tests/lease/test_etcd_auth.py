@@ -50,7 +50,7 @@ async def test_user_with_the_prefix_does_everything(server: EtcdServer, open_lea
     assert await renew(beat)
     assert await lost(leases) == []
 
-    await leases.release_all("worker-a")
+    await leases.end_session("worker-a")
 
     await bell.wait()
     assert not await renew(beat)
@@ -98,8 +98,8 @@ async def test_token_that_is_over_is_renewed(server: EtcdServer, open_leases: Op
     assert await lost(leases) == []
     assert await renew(beat)
     await bell.wait()
-    await leases.release_all("worker-a")
-    await leases.release_all("worker-b")
+    await leases.end_session("worker-a")
+    await leases.end_session("worker-b")
     beat.close()
 
 

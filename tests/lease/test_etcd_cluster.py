@@ -145,6 +145,6 @@ async def test_watch_moves_to_a_node_that_answers(
             node.kill()
             etcd_cluster.start()
         await enlist(leases, "leaving")
-        await leases.release_all("leaving")
+        await leases.end_session("leaving")
         while bell.count == rung:
             await bell.wait()

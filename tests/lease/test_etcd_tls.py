@@ -39,7 +39,7 @@ async def test_leases_work_over_tls(server: EtcdServer, authority: Authority, op
     assert await renew(beat)
 
     assert await lost(leases) == []
-    await leases.release_all("worker-a")
+    await leases.end_session("worker-a")
     await bell.wait()
     assert not await renew(beat)
     beat.close()

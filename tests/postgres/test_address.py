@@ -141,7 +141,7 @@ async def test_any_name_of_a_schema_works(
         await send(store, message(store, "run-1"), start=new_tree(store, "run-2"))
         assert sorted(await claim(store, "worker-a")) == ["run-1", "run-2"]
         assert await read_names(store, tree) == ["go"]
-        await store.retire_worker("worker-a")
+        await store.end_session("worker-a")
     finally:
         await store.close()
 

@@ -97,7 +97,7 @@ async def test_claimant_that_is_retired_while_it_looks_gets_nothing(
     owner = "worker-a" if is_orphan else ""
     await hire(store, "worker-b")
 
-    statements.before("lock_due", lambda: store.retire_worker("worker-b"))
+    statements.before("lock_due", lambda: store.end_session("worker-b"))
     assert await claim(store, "worker-b") == []
 
     assert (await get_run(store, "run-1")).owner == owner

@@ -16,7 +16,7 @@ from tests.postgres.support import in_time
 
 VERBS: dict[str, Callable[[PostgresStore], Coroutine[Any, Any, object]]] = {
     "read": lambda store: store.find_runs(["run-1"]),
-    "write": lambda store: store.retire_worker("worker-1"),
+    "write": lambda store: store.end_session("worker-1"),
     "cell": lambda store: store.change_cell("cell", lambda *_: (b"new", None)),
 }
 

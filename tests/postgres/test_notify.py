@@ -73,7 +73,7 @@ async def test_retired_worker_rings(ear: Ear, other: PostgresStore) -> None:
     """A worker that retires rings the others, which may take its runs."""
     await hire(other, "worker-a")
 
-    await other.retire_worker("worker-a")
+    await other.end_session("worker-a")
 
     await ear.hear()
 

@@ -72,4 +72,4 @@ async def claim_and_die(client: outlive.Engine, worker_id: str) -> None:
     await store.register_worker(info, lease_seconds=1_000)
     claims = await store.claim_runs(worker_id, [f"{damaged.name}@1"], limit=10)
     assert {"good", "bad", "fine"} == {claim.run.id for claim in claims.claims if claim.interrupted}
-    await store.retire_worker(worker_id)
+    await store.end_session(worker_id)

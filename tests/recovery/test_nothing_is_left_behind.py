@@ -176,15 +176,15 @@ async def test_run_begun_between_two_sessions_is_run_by_the_next(
         await stage.gate("held").reached()
         station: Any = sessions_of(engine)
         old = weakref.ref(worker_of(engine))
-        ended = stores[0].gates["retire_worker"] = asyncio.Event()
+        ended = stores[0].gates["end_session"] = asyncio.Event()
         stores[0].before["register_worker"].append(unavailable() if fault == "away" else RuntimeError("a bug"))
         keeper_of(engine).end_session("a test says so")
-        await in_time(stores[0].waiting["retire_worker"].wait())
+        await in_time(stores[0].waiting["end_session"].wait())
         assert not station.is_resting
         run = await engine.start(left_plain, "meanwhile")
         await asyncio.sleep(0.01)
         assert "meanwhile" not in stage.calls
-        del stores[0].gates["retire_worker"]
+        del stores[0].gates["end_session"]
         ended.set()
         assert "meanwhile" == await in_time(run.result())
         await stage.gate("held").reached()

@@ -50,7 +50,7 @@ async def test_a_run_in_memory_that_another_worker_owns_is_discarded(place: Plac
         await begun(first, "held", id="run-1")
         client = place.engine(worker=False)
         async with client:
-            await store_of(client).retire_worker(worker_of(first).id)
+            await store_of(client).end_session(worker_of(first).id)
         async with place.engine() as second:
             await stage.gate("held").reached()
             assert 0 == stage.count("held cancelled")

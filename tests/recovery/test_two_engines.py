@@ -176,7 +176,7 @@ async def test_a_worker_whose_session_was_ended_begins_a_new_one(place: Place) -
         await stage.gate("epoch 1").reached()
         async with place.engine() as other:
             session = worker_of(fenced).id
-            await store_of(other).retire_worker(session)
+            await store_of(other).end_session(session)
             await stage.gate("epoch 2").reached()
             await until_calls("epoch 1 cancelled")
             stage.gate("epoch 2").open()

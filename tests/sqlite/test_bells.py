@@ -235,7 +235,7 @@ async def test_work_for_other_workers_rings(ear: Ear, other: SqliteStore) -> Non
     await owned.release()
     await ear.hear()
     await hire(other, "worker-a")
-    await other.retire_worker("worker-a")
+    await other.end_session("worker-a")
     await ear.hear()
 
 

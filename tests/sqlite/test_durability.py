@@ -76,8 +76,8 @@ async def test_every_verb_is_synced_before_it_is_answered(
     answered("append_checkpoint")
     await store.clear_checkpoints("run-9")
     answered("clear_checkpoints")
-    await store.retire_worker("worker-a")
-    answered("retire_worker")
+    await store.end_session("worker-a")
+    answered("end_session")
 
     assert unsynced == []
     assert {flags & ~apsw.SQLITE_SYNC_DATAONLY for flags in disk.sync_flags} == {apsw.SQLITE_SYNC_FULL}

@@ -346,7 +346,7 @@ async def test_closed_store_says_so(path: Path, clock: ManualClock) -> None:
     await store.open()
     await store.close()
     with pytest.raises(StoreError, match="not open"):
-        await store.retire_worker("worker-a")
+        await store.end_session("worker-a")
 
 
 @pytest.mark.parametrize(("folder", "kind"), [("/data/deep", "nfs4"), ("/data", "nfs4"), ("/home", None), ("/", None)])

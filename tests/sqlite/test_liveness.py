@@ -89,7 +89,7 @@ async def test_worker_of_a_closed_store_lives_as_long_as_its_lease(
 async def test_worker_that_comes_back_after_retiring_is_alive(open_store: Open, store: SqliteStore) -> None:
     """A second session with the same id takes the lock again."""
     await hire(store, "worker-a")
-    await store.retire_worker("worker-a")
+    await store.end_session("worker-a")
     await hire(store, "worker-a")
     await begin(store, "run-1", worker="worker-a")
     other = await open_store()

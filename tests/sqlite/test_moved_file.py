@@ -71,7 +71,7 @@ async def test_no_write_is_acknowledged(store: SqliteStore, path: Path, harm: Ca
         store.put_blobs([blob(b"x" * 100)]),
         claim(store, "worker-a"),
         store.clear_checkpoints("run-1"),
-        store.retire_worker("worker-a"),
+        store.end_session("worker-a"),
     ):
         with pytest.raises(StoreMovedError):
             await write

@@ -94,7 +94,7 @@ async def test_job_that_cannot_be_done_fails_alone(store: SqliteStore) -> None:
     tree, other = await begin(store), await begin(store, "other")
     step = await begin_noting(store, "mine")
 
-    choking = asyncio.ensure_future(store.retire_worker(object()))  # type: ignore[arg-type]
+    choking = asyncio.ensure_future(store.end_session(object()))  # type: ignore[arg-type]
     fine = asyncio.ensure_future(other.step())
     await asyncio.sleep(0)
     ((outcome, _),) = await step.commit([tree.change(stepped(store))])

@@ -260,7 +260,7 @@ async def test_heartbeat_of_a_session_that_ends_meanwhile_is_refused(
             self._session = session
 
         def renew(self, *, lease_seconds: float) -> bool:
-            asyncio.run_coroutine_threadsafe(store.retire_worker(self._session), loop).result(10)
+            asyncio.run_coroutine_threadsafe(store.end_session(self._session), loop).result(10)
             return open_beat(self._session).renew(lease_seconds=lease_seconds)
 
         def close(self) -> None:

@@ -156,7 +156,7 @@ class Due:
 
 
 class Quiet:
-    """A rescuer that finds no dead worker."""
+    """An ender that finds no dead worker."""
 
     looks = 0
 
@@ -191,7 +191,7 @@ class Hall:
     """A claimer with all that it knows."""
 
     def __init__(self, store: Any = None, **limits: Any) -> None:
-        self.clock, self.work, self.rescuer = SetClock(), Work(), Quiet()
+        self.clock, self.work, self.dead_sessions = SetClock(), Work(), Quiet()
         self.store = store or Due()
         self.session_ends: list[str] = []
         self.recovery = Recovery(orphans_at_start_max=10, orphans_per_check_max=4, check_seconds=8)
@@ -209,7 +209,7 @@ class Hall:
             environment,
             store=self.store,  # type: ignore[arg-type]
             worker=self.work,  # type: ignore[arg-type]
-            rescuer=self.rescuer,  # type: ignore[arg-type]
+            dead_sessions=self.dead_sessions,  # type: ignore[arg-type]
             requests=self.requests,
             definitions=["w@1"],
             poll_seconds=POLL,
@@ -253,7 +253,7 @@ async def test_claimer_sleeps_for_the_poll_interval_give_or_take_a_quarter(hall:
         hall.clock.chance = chance
         assert POLL * share == pytest.approx(await slept(hall))
     await in_time(hall.claimer.stop())
-    assert 0 < hall.rescuer.looks
+    assert 0 < hall.dead_sessions.looks
 
 
 async def test_claimer_wakes_up_for_the_next_timer_if_it_has_room(hall: Hall) -> None:

@@ -149,7 +149,7 @@ async def test_session_that_may_have_begun_is_ended(
         keeper_of(engine).end_session("and once more")
         await stage.gate("a").reached()
         assert 3 == stores[0].calls["register_worker"]
-        assert ended == stores[0].calls["retire_worker"]
+        assert ended == stores[0].calls["end_session"]
         assert 1 == await live_sessions(place)
         stage.gate("a").open()
         assert "a and on" == await in_time(run.result())
@@ -161,7 +161,7 @@ async def test_session_that_cannot_be_ended_is_said(place: Place, caplog: pytest
     """The engine stops all the same; the lease will run out."""
     stores: list[FaultyStore] = []
     async with place.engine(wrap=faulty(stores)):
-        stores[0].before["retire_worker"].append(unavailable())
+        stores[0].before["end_session"].append(unavailable())
     assert "the session could not be ended" in caplog.text
     assert "its lease will run out" in caplog.text
     assert 1 == await live_sessions(place)

@@ -56,14 +56,14 @@ async def test_session_that_was_given_up_is_ended_though_no_other_could_begin(pl
     engine = await place.engine(wrap=faulty(stores)).__aenter__()
     await engine.start(stops, "given up", id="run-1")
     await stage.gate("given up").reached()
-    stores[0].gates["retire_worker"] = asyncio.Event()
+    stores[0].gates["end_session"] = asyncio.Event()
     keeper_of(engine).end_session("a test says so")
-    await in_time(stores[0].waiting["retire_worker"].wait())
+    await in_time(stores[0].waiting["end_session"].wait())
     renewal = renewal_of(engine)
 
     stopping = asyncio.ensure_future(engine.__aexit__(None, None, None))
     await in_time(asyncio.wait([renewal]))
-    stores[0].gates["retire_worker"].set()
+    stores[0].gates["end_session"].set()
     await in_time(stopping)
 
     async with place.engine():
@@ -71,7 +71,7 @@ async def test_session_that_was_given_up_is_ended_though_no_other_could_begin(pl
 
 
 @pytest.mark.parametrize("grace_seconds", [0.0, 20.0])
-@pytest.mark.parametrize("silent", ["claim_runs", "commit", "retire_worker", "find_inboxes"])
+@pytest.mark.parametrize("silent", ["claim_runs", "commit", "end_session", "find_inboxes"])
 def test_an_engine_stops_though_its_store_never_answers(
     silent: str, grace_seconds: float, caplog: pytest.LogCaptureFixture
 ) -> None:

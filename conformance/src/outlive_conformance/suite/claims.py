@@ -98,7 +98,7 @@ class ClaimsConformance(Facet):
             await begin(store, run_id, workflow="foreign" if run_id == "foreign" else "order", version=1)
             if run_id == "left":
                 assert await claim(store, "worker-a", definitions=["order@1"]) == ["left"]
-        await store.retire_worker("worker-a")
+        await store.end_session("worker-a")
 
         assert await claim(store, "worker-b", definitions=many) == []
         assert set(await claim(store, "worker-b", definitions=[*many, "order@1"])) == {"left", "free"}
@@ -161,7 +161,7 @@ class ClaimsConformance(Facet):
         await begin(store)
         await claim(store, "worker-a")
 
-        await store.retire_worker("worker-a")
+        await store.end_session("worker-a")
 
         (taken,) = (await store.claim_runs("worker-b", [DEFINITION], limit=10)).claims
         assert (taken.run.owner, taken.run.epoch, taken.run.attempts) == ("worker-b", 2, 1)
@@ -222,7 +222,7 @@ class ClaimsConformance(Facet):
         for number in range(1, 4):
             await hire(store, f"worker-{number}")
             await claim(store, f"worker-{number}")
-            await store.retire_worker(f"worker-{number}")
+            await store.end_session(f"worker-{number}")
 
             run = await get_run(store, "run-1")
             assert (run.epoch, run.attempts) == (number, number - 1)
@@ -231,7 +231,7 @@ class ClaimsConformance(Facet):
         """Neither an unknown session nor one that ran out or was retired. [FB-G4]"""
         await hire(store, "expired", lease_seconds=1)
         await hire(store, "retired", lease_seconds=3_600)
-        await store.retire_worker("retired")
+        await store.end_session("retired")
         clock.advance(seconds=2)
         tree = await begin(store)
 

@@ -61,12 +61,12 @@ class LeasesConformance(Facet):
 
         assert {worker.id: worker.runs for worker in await leases.list_workers()} == {"worker-a": 2, "worker-b": 1}
 
-    async def test_release_all_frees_everything_of_one_session(self, store: Store, leases: Leases) -> None:
+    async def test_end_session_frees_everything_of_one_session(self, store: Store, leases: Leases) -> None:
         """All runs of one session are freed, and none of another one; twice is fine. [SF-L11]"""
         await share_three(store, leases)
 
-        await leases.release_all("worker-a")
-        await leases.release_all("worker-a")
+        await leases.end_session("worker-a")
+        await leases.end_session("worker-a")
 
         assert (await get_run(store, "third")).owner == "worker-b"
         assert sorted(await claim(store, "worker-b")) == ["first", "second"]
@@ -85,7 +85,7 @@ class LeasesConformance(Facet):
         """A worker that was ended by others learns it here at the latest."""
         await enlist(leases, "worker-a")
         await begin(store)
-        await leases.release_all("worker-a")
+        await leases.end_session("worker-a")
 
         assert await claim(store, "worker-a") == []
 
@@ -129,7 +129,7 @@ class StoreLeasesConformance(LeasesConformance):
         """So a worker that others have ended hears of it, and fences itself."""
         await enlist(leases, "worker-a")
         beat = leases.open_beat("worker-a")
-        await leases.release_all("worker-a")
+        await leases.end_session("worker-a")
 
         assert beat.renew(lease_seconds=LEASE_SECONDS) is False
 

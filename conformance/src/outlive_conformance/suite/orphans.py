@@ -103,10 +103,10 @@ class OrphansConformance(Facet):
         await hire(store, "worker-a", lease_seconds=3_600)
         await hire(store, "worker-b", lease_seconds=3_600)
         await begin(store, worker="worker-a")
-        await store.retire_worker("worker-a")
+        await store.end_session("worker-a")
 
         clock.advance(seconds=STALE_SECONDS - 0.000_001)
-        await store.retire_worker("worker-a")
+        await store.end_session("worker-a")
         assert await claim(store, "worker-b", stale_seconds=STALE_SECONDS) == []
         clock.advance(seconds=0.000_001)
         assert await claim(store, "worker-b", stale_seconds=STALE_SECONDS) == ["run-1"]
@@ -117,7 +117,7 @@ class OrphansConformance(Facet):
         await hire(store, "worker-b", lease_seconds=3_600)
         await begin(store, worker="worker-a")
         clock.advance(seconds=LEASE_SECONDS + STALE_SECONDS)
-        await store.retire_worker("worker-a")
+        await store.end_session("worker-a")
 
         assert await claim(store, "worker-b", stale_seconds=STALE_SECONDS) == ["run-1"]
 

@@ -18,7 +18,7 @@ PATIENCE_SECONDS = 10.0
 
 
 class WorkersConformance(Facet):
-    """`register_worker`, `redefine_worker`, `open_beat`, `retire_worker` and `list_workers`."""
+    """`register_worker`, `redefine_worker`, `open_beat`, `end_session` and `list_workers`."""
 
     async def test_registered_worker_is_listed(self, store: Store, clock: ManualClock) -> None:
         """With what it said of itself, and with the end of its lease by the store's clock. [SF-R1 SF-R3]"""
@@ -55,7 +55,7 @@ class WorkersConformance(Facet):
         await hire(store, "worker-b")
         await hire(store, "worker-c")
         await begin(store, worker="worker-b")
-        await store.retire_worker("worker-b")
+        await store.end_session("worker-b")
         before = {worker.id: worker for worker in await store.list_workers()}
         clock.advance(seconds=1)
 
@@ -120,8 +120,8 @@ class WorkersConformance(Facet):
         await hire(store, "idle")
         await begin(store, worker="worker-a")
 
-        await store.retire_worker("worker-a")
-        await store.retire_worker("idle")
+        await store.end_session("worker-a")
+        await store.end_session("idle")
 
         (listed,) = await store.list_workers()
         assert (listed.id, listed.is_live, listed.runs) == ("worker-a", False, 1)
@@ -180,7 +180,7 @@ class WorkersConformance(Facet):
         await hire(store, "worker-a")
         await begin(store)
         beat = store.open_beat("worker-a")
-        await store.retire_worker("worker-a")
+        await store.end_session("worker-a")
 
         assert beat.renew(lease_seconds=LEASE_SECONDS) is False
         assert await claim(store, "worker-a", definitions=[DEFINITION]) == []
@@ -238,9 +238,9 @@ class WorkersConformance(Facet):
         """So is retiring one twice: it is over either way."""
         await hire(store, "worker-a")
 
-        await store.retire_worker("unknown")
-        await store.retire_worker("worker-a")
-        await store.retire_worker("worker-a")
+        await store.end_session("unknown")
+        await store.end_session("worker-a")
+        await store.end_session("worker-a")
 
         assert await list_ids(store) == set()
 
@@ -251,7 +251,7 @@ class WorkersConformance(Facet):
 
         assert await list_ids(other) == {"worker-a"}
         assert await claim(other, "worker-a") == ["run-1"]
-        await other.retire_worker("worker-a")
+        await other.end_session("worker-a")
         assert await claim(store, "worker-a") == []
 
 

@@ -226,4 +226,4 @@ async def _bury(store: Store, root: Run) -> None:
     now = store.now()
     dead = WorkerInfo(id=root.owner, name="in another store", definitions=(), started_at=now, expires_at=now)
     await store.register_worker(dead, lease_seconds=0)
-    await store.retire_worker(root.owner)
+    await store.end_session(root.owner)

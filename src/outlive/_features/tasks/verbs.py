@@ -144,7 +144,7 @@ class Tasks:
         finally:
             if task is None:
                 # Its caller may have gone, or may have no task: then the claimed task is due for others at once.
-                await asyncio.shield(store.retire_worker(info.id))
+                await asyncio.shield(store.end_session(info.id))
         return task
 
     async def _claim(
@@ -317,7 +317,7 @@ class Tasks:
 
     async def _end(self, run: Run, lease: str, make: MakeEvent, blob: Blob | None = None) -> AnyEvent | None:
         session, before = await self._write(run, lease, make, blob)
-        await self._access.store.retire_worker(session)
+        await self._access.store.end_session(session)
         return before
 
     async def _write(

@@ -54,6 +54,7 @@ from outlive.errors import (
 )
 
 REPLACES_MAX = 100
+UNSAID = Wanted()
 ANOTHER_ID = "use another id for this one"
 
 
@@ -104,7 +105,7 @@ class Starter:
 
     async def place(self, where: str, wanted: Wanted | None, own: Queue | str | None) -> Place:
         """The place of a run of a workflow with the queue `own`. See `Placer.place`."""
-        return await self._placer.place(where, wanted or Wanted(), own, now_at=self._access.store.now())
+        return await self._placer.place(where, wanted or UNSAID, own, now_at=self._access.store.now())
 
     async def start(
         self,

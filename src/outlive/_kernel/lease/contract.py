@@ -42,7 +42,7 @@ class Leases(Protocol):
         Where a lease is for ever there is nothing to renew, and a beat says nothing about the session.
         """
 
-    async def release_all(self, worker_id: str) -> None:
+    async def end_session(self, worker_id: str) -> None:
         """End a session: everything that it owns is due for others at once, however much that is. Twice is fine."""
 
     async def list_workers(self) -> list[WorkerInfo]:

@@ -35,9 +35,9 @@ class StoreLeases:
         """See `Leases`."""
         return self._store.open_beat(worker_id)
 
-    async def release_all(self, worker_id: str) -> None:
+    async def end_session(self, worker_id: str) -> None:
         """See `Leases`."""
-        await self._store.retire_worker(worker_id)
+        await self._store.end_session(worker_id)
 
     async def list_workers(self) -> list[WorkerInfo]:
         """See `Leases`."""

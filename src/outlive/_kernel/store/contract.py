@@ -489,7 +489,7 @@ class Store(CellStore, CheckpointTable, ScheduleTable, StreamTable, Deletion, Au
     def open_beat(self, worker_id: str) -> Beat:
         """A way to renew this session's lease from another thread, on a connection of its own."""
 
-    async def retire_worker(self, worker_id: str) -> None:
+    async def end_session(self, worker_id: str) -> None:
         """End a session; the runs it still owns are due for others at once. Unknown sessions are fine."""
 
     async def list_workers(self, *, with_runs: bool = True) -> list[WorkerInfo]:

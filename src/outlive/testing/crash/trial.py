@@ -84,7 +84,7 @@ class Trial:
             finally:
                 self.writes = life.store.writes
                 for worker_id in life.store.workers:
-                    await inner.retire_worker(worker_id)
+                    await inner.end_session(worker_id)
                 if death is not None and life.store.died.is_set():
                     self._crashes.append(f"{death.moment.value} {self._describe(death, life.store.writes[-1])}")
         finally:

@@ -103,7 +103,7 @@ class EtcdLeases(StoreLeases):
         await super().register(worker, lease_seconds=backstop_of(lease_seconds))
         # All this may have taken long. From here on the session is counted on, so its lease begins here.
         if not await self._do(keys.keep_alive, self._gateway, lease, seconds=ASK_SECONDS):
-            await super().release_all(worker.id)
+            await super().end_session(worker.id)
             raise StoreUnavailableError(str(self._address), "the lease ran out while the session began")
         self._leases[worker.id] = lease
 
@@ -116,9 +116,9 @@ class EtcdLeases(StoreLeases):
             monotonic=self._clock.monotonic,
         )
 
-    async def release_all(self, worker_id: str) -> None:
+    async def end_session(self, worker_id: str) -> None:
         """See `Leases`. In the store first, where it counts; then its key, so that its keeper hears of it."""
-        await super().release_all(worker_id)
+        await super().end_session(worker_id)
         is_ours = self._leases.pop(worker_id, None) is not None
         try:
             await self._do(keys.dismiss, self._gateway, worker_id, seconds=HINT_SECONDS)

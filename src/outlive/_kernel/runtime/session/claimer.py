@@ -26,9 +26,9 @@ from outlive._kernel.model.pause import PAUSES_CELL, pauses_in
 from outlive._kernel.model.stalls import STALLS_CELL, stalls_in
 from outlive._kernel.model.under_way import cell_of, last_words, report_in
 from outlive._kernel.runtime.environment import Environment
+from outlive._kernel.runtime.session.dead_sessions import DeadSessionEnder
 from outlive._kernel.runtime.session.pace import OrphanPace
 from outlive._kernel.runtime.session.requests import ClaimRequests
-from outlive._kernel.runtime.session.rescuer import Rescuer
 from outlive._kernel.runtime.session.worker import Worker
 from outlive._kernel.runtime.tree.claim_data import ClaimData, blob_ids, lost_owner
 from outlive._kernel.runtime.tree.events import unsent_end, watch_of
@@ -73,7 +73,7 @@ class Claimer:
         store: Store,
         worker: Worker,
         requests: ClaimRequests,
-        rescuer: Rescuer,
+        dead_sessions: DeadSessionEnder,
         definitions: list[str],
         poll_seconds: float,
         queues: Sequence[str] | None = None,
@@ -83,7 +83,7 @@ class Claimer:
         self._store = store
         self._worker = worker
         self._requests = requests
-        self._rescuer = rescuer
+        self._dead_sessions = dead_sessions
         self._clock = environment.clock
         self._counters = environment.counters
         self._limits = environment.limits
@@ -112,7 +112,7 @@ class Claimer:
 
     def start(self) -> None:
         """Begin to claim."""
-        self._rescuer.watch(self._requests.look)
+        self._dead_sessions.watch(self._requests.look)
         self._task = own_task(self._run(), name="outlive-claimer")
 
     @property
@@ -162,7 +162,7 @@ class Claimer:
     async def run_once(self) -> int:
         """Claim what is due; how many trees were claimed."""
         await self._refuse()
-        await self._rescuer.look_when_due()
+        await self._dead_sessions.look_when_due()
         if self._clock.monotonic() >= self._reconcile_at:
             self._reconcile_at = self._clock.monotonic() + RECONCILE_SECONDS * (0.75 + self._clock.random() / 2)
             self._requests.reconcile()

@@ -31,9 +31,9 @@ from outlive._kernel.runtime.environment import Environment
 from outlive._kernel.runtime.gate.gate import Gate
 from outlive._kernel.runtime.lease_deadline import LeaseDeadline
 from outlive._kernel.runtime.session.claimer import Claimer
+from outlive._kernel.runtime.session.dead_sessions import DeadSessionEnder
 from outlive._kernel.runtime.session.keeper import LeaseKeeper
 from outlive._kernel.runtime.session.requests import ClaimRequests
-from outlive._kernel.runtime.session.rescuer import Rescuer
 from outlive._kernel.runtime.session.stalls import StallNotes, stall_on
 from outlive._kernel.runtime.session.watchdog import STALL_SECONDS, Watchdog
 from outlive._kernel.runtime.session.worker import Worker
@@ -167,7 +167,9 @@ class WorkerSessions:
             store=self._store,
             worker=worker,
             requests=self._requests,
-            rescuer=Rescuer(self._leases, info, clock=self._clock, counters=self._counters, is_named=is_named),
+            dead_sessions=DeadSessionEnder(
+                self._leases, info, clock=self._clock, counters=self._counters, is_named=is_named
+            ),
             definitions=definitions,
             poll_seconds=self._poll_seconds,
             queues=queues_of(self._options),
@@ -317,14 +319,14 @@ class WorkerSessions:
             await Wakeup().sleep(GRACE_LOOK_SECONDS)
         if not self._committer.trouble:
             self._committer.gather()
-            worker.release_all()
+            worker.release_trees()
             await self._committer.drain(outage_seconds_max=STORE_SECONDS)
         self._stop_beating()
         worker.close()
 
     async def _end_sessions(self) -> None:
         for session in sorted(self._sessions):
-            await self._leases.release_all(session)
+            await self._leases.end_session(session)
             self._sessions.discard(session)
             # Last: other workers wait for the runs, and for this they do not.
             if await self._store.read_cell(cell_of(session)) is not None:

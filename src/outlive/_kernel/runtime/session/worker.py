@@ -717,7 +717,7 @@ class Worker:
                 self._cut_off.add(live)
             self._executor.cancel_all(live)
 
-    def release_all(self) -> None:
+    def release_trees(self) -> None:
         """Release every tree in motion so that other workers go on at once; their steps have been cancelled."""
         for live in self.trees.active():
             if not live.journal:

@@ -398,7 +398,7 @@ class MemoryStore(MemoryDeletion, MemoryAudit, MemoryCheckpoints):
         """It ends with its process, and is never another one."""
 
     def extend_lease(self, worker_id: str, lease_seconds: float, *, renewed: int) -> int | None:
-        """Called by a beat in its own thread, so it leaves alone what `retire_worker` sets."""
+        """Called by a beat in its own thread, so it leaves alone what `end_session` sets."""
         worker = self._state.workers.get(worker_id)
         if worker_id in self._state.retired:
             return None
@@ -408,7 +408,7 @@ class MemoryStore(MemoryDeletion, MemoryAudit, MemoryCheckpoints):
         self._state.workers[worker_id] = replace(worker, expires_at=expires_at)
         return expires_at
 
-    async def retire_worker(self, worker_id: str) -> None:
+    async def end_session(self, worker_id: str) -> None:
         """End a session; it is remembered, because it may still own trees."""
         if (worker := self._state.workers.get(worker_id)) is not None and worker_id not in self._state.retired:
             # First: a beat in its own thread extends what is not retired.

@@ -154,9 +154,9 @@ async def redefine_worker(session: Session, worker_id: str, definitions: Sequenc
     await session.fetch("redefine_worker", worker_id, to_json(definitions))
 
 
-async def retire_worker(session: Session, worker_id: str, writing: Writing) -> None:
+async def end_session(session: Session, worker_id: str, writing: Writing) -> None:
     """End a session."""
-    await session.fetch("retire_worker", worker_id, writing.channel, writing.time())
+    await session.fetch("end_session", worker_id, writing.channel, writing.time())
 
 
 async def list_workers(session: Session, now: int | None, *, with_runs: bool) -> list[WorkerInfo]:

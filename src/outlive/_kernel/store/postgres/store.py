@@ -449,9 +449,9 @@ class PostgresStore:
         """See `Store`."""
         await self._write(claim.redefine_worker, worker_id, definitions)
 
-    async def retire_worker(self, worker_id: str) -> None:
+    async def end_session(self, worker_id: str) -> None:
         """See `Store`."""
-        await self._write(claim.retire_worker, worker_id, self._writing)
+        await self._write(claim.end_session, worker_id, self._writing)
 
     async def delete_trees(
         self, journals: Sequence[int], *, ended_before: int, audit: Mapping[int, Action] | None = None

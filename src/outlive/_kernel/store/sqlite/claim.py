@@ -103,7 +103,7 @@ class Workers:
         session.execute("redefine_worker", worker_id, to_json(definitions))
 
     def _retire(self, session: Session, worker_id: str) -> None:
-        session.execute("retire_worker", worker_id, session.clock())
+        session.execute("end_session", worker_id, session.clock())
         session.made_due = True
         self._locks.drop(worker_id)
 

@@ -362,7 +362,7 @@ class SqliteStore:
         """See `Store`."""
         await self.write(self._workers.redefine, (worker_id, definitions))
 
-    async def retire_worker(self, worker_id: str) -> None:
+    async def end_session(self, worker_id: str) -> None:
         """See `Store`."""
         await self.write(self._workers.retire, worker_id)
 

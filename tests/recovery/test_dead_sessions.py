@@ -12,14 +12,14 @@ import pytest
 import outlive
 from outlive._kernel.client.timeline import Timeline
 from outlive._kernel.lease.process import this_process
-from outlive._kernel.runtime.session.rescuer import LOOK_SECONDS, Rescuer
+from outlive._kernel.runtime.session.dead_sessions import LOOK_SECONDS, DeadSessionEnder
 from outlive._kernel.store.contract import Store
 from outlive.errors.store import LeaseUrlError, StoreMovedError
 from outlive.telemetry import Counters
 from outlive.types import WorkerOptions
 from tests.engine.faults import unavailable
 from tests.engine.hand_clock import HandClock
-from tests.engine.inside import abandon_sessions, rescuer_of, ring, session_id_of, store_of, worker_of
+from tests.engine.inside import abandon_sessions, dead_session_ender_of, ring, session_id_of, store_of, worker_of
 from tests.engine.support import DAY, Place, hold, in_time, note, stage, until, waits
 
 
@@ -94,13 +94,13 @@ async def test_neighbour_that_lives_keeps_its_runs(place: Place) -> None:
     async with place.engine() as first, place.engine() as second:
         run = await first.start(rescued, "a", id="run-1")
         await stage.gate("a").reached()
-        rescuer = rescuer_of(second)
-        before = rescuer.looks
-        rescuer.be_due()
+        ender = dead_session_ender_of(second)
+        before = ender.looks
+        ender.be_due()
         ring(second)
 
         async def has_looked() -> bool:
-            return rescuer.looks > before
+            return ender.looks > before
 
         await until(has_looked)
         stage.gate("a").open()
@@ -149,7 +149,7 @@ async def test_two_workers_of_a_name_do_not_end_each_other_for_ever(place: Place
             return session_id_of(first) not in ("", old)
 
         await until(has_begun_again)
-        looked = rescuer_of(first)
+        looked = dead_session_ender_of(first)
 
         async def has_looked() -> bool:
             return looked.looks > 0
@@ -185,8 +185,8 @@ async def test_two_that_each_say_that_they_are_alone_do_not_stop_everything(plac
     async with place.engine(lease="none") as first, place.engine(lease="none") as second:
 
         async def have_looked() -> bool:
-            rescuers = [rescuer_of(engine) for engine in (first, second)]
-            return all(rescuer.looks for rescuer in rescuers) and second.counters.sessions_ended == 1
+            enders = [dead_session_ender_of(engine) for engine in (first, second)]
+            return all(ender.looks for ender in enders) and second.counters.sessions_ended == 1
 
         await until(have_looked)
         run = await first.start(rescued_nap, id="run-1")
@@ -224,21 +224,21 @@ class Away:
         return []
 
 
-def looking(leases: Any) -> tuple[Rescuer, HandClock]:
+def looking(leases: Any) -> tuple[DeadSessionEnder, HandClock]:
     """One who looks for the dead, and the clock that says when."""
     clock = HandClock()
     worker: Any = SimpleNamespace(id="worker-a", name="a")
-    return Rescuer(leases, worker, clock=clock, counters=Counters(), is_named=False), clock
+    return DeadSessionEnder(leases, worker, clock=clock, counters=Counters(), is_named=False), clock
 
 
 async def test_a_look_that_fails_is_logged_once_while_the_store_is_away(caplog: pytest.LogCaptureFixture) -> None:
     """Not with every look; and again when it is away again."""
-    rescuer, clock = looking(Away(unavailable(), unavailable(), None, unavailable()))
+    ender, clock = looking(Away(unavailable(), unavailable(), None, unavailable()))
 
     logged = []
     for _ in range(4):
-        await rescuer.look_when_due()
-        await rescuer.look_when_due()  # It is not time yet.
+        await ender.look_when_due()
+        await ender.look_when_due()  # It is not time yet.
         clock.at += 2 * LOOK_SECONDS
         logged.append(caplog.text.count("workers that have died are not noticed"))
 
@@ -247,10 +247,10 @@ async def test_a_look_that_fails_is_logged_once_while_the_store_is_away(caplog: 
 
 async def test_a_look_at_a_store_that_has_moved_ends_the_session() -> None:
     """It will never be back."""
-    rescuer, _ = looking(Away(StoreMovedError("the store")))
+    ender, _ = looking(Away(StoreMovedError("the store")))
 
     with pytest.raises(StoreMovedError):
-        await rescuer.look_when_due()
+        await ender.look_when_due()
 
 
 class Fleet:
@@ -277,7 +277,7 @@ class Fleet:
         """All of them."""
         return self.workers
 
-    async def release_all(self, worker_id: str) -> None:
+    async def end_session(self, worker_id: str) -> None:
         """Note it."""
         self.ended.append(worker_id)
 
@@ -301,25 +301,25 @@ async def test_the_dead_are_looked_for_about_once_a_second_and_when_a_worker_may
     """Each of them is ended once and counted."""
     fleet, clock, counters, rung = Fleet(), FixedClock(), Counters(), list[str]()
     leases: Any = fleet
-    rescuer = Rescuer(leases, session("me"), clock=clock, counters=counters, is_named=False)
-    rescuer.watch(lambda: rung.append("rung"))
+    ender = DeadSessionEnder(leases, session("me"), clock=clock, counters=counters, is_named=False)
+    ender.watch(lambda: rung.append("rung"))
     fleet.lost = [session("dead-1"), session("dead-2")]
-    await rescuer.look_when_due()
+    await ender.look_when_due()
     assert (["dead-1", "dead-2"], 2, 1) == (fleet.ended, counters.sessions_ended, fleet.looks)
     for chance, share in ((0.5, 0.75), (0.9, 1.0), (0.0, 1.2)):
         clock.chance = chance
         looks = fleet.looks
         clock.at += LOOK_SECONDS * share - 0.01
-        await rescuer.look_when_due()
+        await ender.look_when_due()
         assert looks == fleet.looks
         clock.at += 0.02
-        await rescuer.look_when_due()
+        await ender.look_when_due()
         assert looks + 1 == fleet.looks
-    await rescuer.look_when_due()
+    await ender.look_when_due()
     assert 4 == fleet.looks
     fleet.look_now()
     assert ["rung"] == rung
-    await rescuer.look_when_due()
+    await ender.look_when_due()
     assert 5 == fleet.looks
     assert 2 == counters.sessions_ended
 
@@ -337,8 +337,8 @@ async def test_named_worker_ends_its_former_lives_once(*, is_named: bool) -> Non
         session("ended", started_at=4, is_live=False),
     ]
     leases: Any = fleet
-    rescuer = Rescuer(leases, session("me"), clock=clock, counters=counters, is_named=is_named)
+    ender = DeadSessionEnder(leases, session("me"), clock=clock, counters=counters, is_named=is_named)
     for _ in range(2):
-        await rescuer.look_when_due()
+        await ender.look_when_due()
         clock.at += 2 * LOOK_SECONDS
     assert (["former", "twin"] if is_named else []) == fleet.ended

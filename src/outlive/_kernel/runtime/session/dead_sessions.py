@@ -20,7 +20,7 @@ from outlive.telemetry import Counters, log
 LOOK_SECONDS = 1.0
 
 
-class Rescuer:
+class DeadSessionEnder:
     """Looks for dead workers of a store, for one worker."""
 
     def __init__(self, leases: Leases, worker: WorkerInfo, *, clock: Clock, counters: Counters, is_named: bool) -> None:
@@ -60,7 +60,7 @@ class Rescuer:
                 lost += await self._find_former()
             for worker in lost:
                 log.info("worker %s (%s) has died; its runs are taken over", worker.name, worker.id)
-                await self._leases.release_all(worker.id)
+                await self._leases.end_session(worker.id)
                 self._counters.sessions_ended += 1
         except StoreMovedError:
             raise  # The claimer ends the session for it.
