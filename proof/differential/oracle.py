@@ -27,8 +27,8 @@ from outlive._kernel.store.contract import (
     ItemResult,
     Message,
     MessageKind,
+    MessageRefusal,
     Outcome,
-    Refusal,
     Watch,
     WorkerInfo,
 )
@@ -212,7 +212,7 @@ class Oracle:
         self._wake(tree)
         return Delivery.ACCEPTED
 
-    def refuse(self, worker_id: str, refusals: Sequence[Refusal]) -> None:
+    def refuse(self, worker_id: str, refusals: Sequence[MessageRefusal]) -> None:
         """Answer messages of trees that this worker owns."""
         for refusal in refusals:
             tree = self.world.trees.get(refusal.journal)

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from outlive._kernel.model import RunFilter
 from outlive._kernel.model.instant import MICROSECONDS
-from outlive._kernel.store.contract import Change, Outcome, Refusal, Store
+from outlive._kernel.store.contract import Change, MessageRefusal, Outcome, Store
 from outlive.errors.store import StoreWentBackError
 from proof.differential.changes import Draft, blob, tree_of
 from proof.differential.comparable import (
@@ -133,7 +133,7 @@ class Player:
 
     async def _refuse(self, plan: Plan) -> Any:
         refusals = [
-            Refusal(journal=await self._handle(number), message=await self._message_id(name), answer=answer)
+            MessageRefusal(journal=await self._handle(number), message=await self._message_id(name), answer=answer)
             for number, name, answer in plan.refusals
         ]
         await self.store.refuse_messages(plan.operation.worker, refusals)

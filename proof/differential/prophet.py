@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from outlive._kernel.model import RunFilter
 from outlive._kernel.model.instant import MICROSECONDS
-from outlive._kernel.store.contract import Change, Outcome, Refusal, Watch
+from outlive._kernel.store.contract import Change, MessageRefusal, Outcome, Watch
 from outlive._kernel.store.examine import InboxRow, ItemRows, RunRow, TreeRows
 from proof.differential.changes import Draft, blob
 from proof.differential.comparable import (
@@ -109,10 +109,10 @@ class Prophet:
             successor_of=self._number(change.successor_of) if change.successor_of else 0,
         )
 
-    def _refusals(self, plan: Plan) -> list[Refusal]:
+    def _refusals(self, plan: Plan) -> list[MessageRefusal]:
         inbox = {message.name: message.id for tree in self._oracle.world.trees.values() for message in tree.inbox}
         return [
-            Refusal(journal=self._number(number), message=inbox.get(name, UNKNOWN), answer=answer)
+            MessageRefusal(journal=self._number(number), message=inbox.get(name, UNKNOWN), answer=answer)
             for number, name, answer in plan.refusals
         ]
 

@@ -20,8 +20,8 @@ from outlive._kernel.store.contract import (
     Delivery,
     Forgotten,
     Message,
+    MessageRefusal,
     Outcome,
-    Refusal,
     Store,
 )
 from outlive._kernel.store.memory import MemoryStore, Tree
@@ -194,7 +194,7 @@ class AnswersAgain(Defective):
 class RefusesForOthers(Defective):
     """Does not look at who owns the tree."""
 
-    async def refuse_messages(self, worker_id: str, refusals: Sequence[Refusal]) -> None:
+    async def refuse_messages(self, worker_id: str, refusals: Sequence[MessageRefusal]) -> None:
         for refusal in refusals:
             tree = self._state.active.get(refusal.journal)
             await super().refuse_messages(tree.root.owner if tree else worker_id, [refusal])

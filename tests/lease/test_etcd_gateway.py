@@ -19,7 +19,7 @@ from outlive._kernel.lease.etcd.beat import BACKSTOP_SECONDS_MIN, DUE_SHARE, Etc
 from outlive._kernel.lease.etcd.gateway import AwayError, Gateway, LeaseGoneError, RefusedError
 from outlive._kernel.lease.etcd.keys import ENLIST_TRIES, enlist
 from outlive._kernel.lease.etcd.leases import ASK_SECONDS, EtcdLeases
-from outlive._kernel.lease.etcd.watch import PAUSE_SECONDS_MAX, Watch
+from outlive._kernel.lease.etcd.watch import PAUSE_SECONDS_MAX, EtcdWatch
 from outlive._kernel.lease.etcd.wire import LeaseAnswer, RangeAnswer, TransactionAnswer, WatchAnswer
 from outlive._kernel.runtime.clock import SystemClock
 from outlive._kernel.store.contract import WorkerInfo
@@ -246,7 +246,7 @@ async def test_watch_that_etcd_cancels_says_why_and_is_begun_again(
             watch.close()
         return -0.5  # No pause at all.
 
-    watch = Watch(gateway, lambda: None, random=close_at_the_second_pause)
+    watch = EtcdWatch(gateway, lambda: None, random=close_at_the_second_pause)
     await asyncio.to_thread(watch.run)
 
     assert pauses == 2
@@ -266,7 +266,7 @@ async def test_watch_that_fails_for_an_unforeseen_reason_takes_its_time(
             return True
 
     pauses: list[float | None] = []
-    watch = Watch(gateway, lambda: None, random=lambda: 0.5)
+    watch = EtcdWatch(gateway, lambda: None, random=lambda: 0.5)
     monkeypatch.setattr(watch, "_stop", Stop())
     monkeypatch.setattr(gateway, "listen", None)  # Not even a function.
 

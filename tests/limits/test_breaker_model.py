@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from outlive._kernel.model.breaker import (
+    BreakerRefusal,
     BreakerState,
     Permit,
     Phase,
-    Refusal,
     ask_breaker,
     record_call,
     renew_trial,
@@ -42,7 +42,7 @@ class Caller:
         """Let time pass."""
         self.now_at += round(seconds * SECOND)
 
-    def ask(self, *, lapse: int | None = LAPSE) -> Permit | Refusal:
+    def ask(self, *, lapse: int | None = LAPSE) -> Permit | BreakerRefusal:
         """Want to call."""
         self.asked += 1
         self.state, answer = ask_breaker(
@@ -79,7 +79,7 @@ def test_failures_in_a_row_open_a_breaker() -> None:
     caller.fail()
 
     assert Phase.OPEN is caller.phase()
-    assert Refusal(AT + 10 * SECOND) == caller.ask()
+    assert BreakerRefusal(AT + 10 * SECOND) == caller.ask()
 
 
 def test_a_success_between_failures_begins_the_count_again() -> None:
@@ -97,13 +97,13 @@ def test_breaker_lets_one_trial_through_after_its_reset_time() -> None:
     caller = Caller()
     caller.fail(3)
     caller.wait(9.9)
-    assert isinstance(caller.ask(), Refusal)
+    assert isinstance(caller.ask(), BreakerRefusal)
 
     caller.wait(0.1)
     trial = caller.permit()
 
     assert trial.is_trial
-    assert Refusal(caller.now_at + SECOND) == caller.ask()
+    assert BreakerRefusal(caller.now_at + SECOND) == caller.ask()
 
 
 def test_a_good_trial_closes_a_breaker() -> None:
@@ -124,7 +124,7 @@ def test_a_bad_trial_opens_it_again() -> None:
     caller.wait(10)
     caller.fail()
 
-    assert Refusal(caller.now_at + 10 * SECOND) == caller.ask()
+    assert BreakerRefusal(caller.now_at + 10 * SECOND) == caller.ask()
 
 
 def test_several_trials_may_be_under_way() -> None:
@@ -134,7 +134,7 @@ def test_several_trials_may_be_under_way() -> None:
     caller.wait(10)
 
     assert [True, True] == [caller.permit().is_trial for _ in range(2)]
-    assert isinstance(caller.ask(), Refusal)
+    assert isinstance(caller.ask(), BreakerRefusal)
 
 
 def test_a_late_outcome_of_an_old_epoch_is_ignored() -> None:
@@ -176,7 +176,7 @@ def test_a_trial_that_is_never_heard_of_has_failed_at_its_deadline() -> None:
 
     caller.wait(30)
     assert Phase.OPEN is caller.phase()
-    assert Refusal(caller.now_at + 10 * SECOND) == caller.ask()
+    assert BreakerRefusal(caller.now_at + 10 * SECOND) == caller.ask()
 
     caller.wait(10)
     assert caller.permit().is_trial
@@ -230,7 +230,7 @@ def test_refused_callers_come_back_one_after_the_other() -> None:
     told = []
     for _ in range(1000):
         answer = caller.ask()
-        assert isinstance(answer, Refusal)
+        assert isinstance(answer, BreakerRefusal)
         told.append(answer.at - AT)
 
     assert [10.0, 10.05, 10.1] == [at / SECOND for at in told[:3]]
@@ -256,7 +256,7 @@ def test_an_open_breaker_lets_no_attempt_through_and_a_trying_one_few(
             caller.wait(number)
         elif what == "ask":
             answer = caller.ask()
-            assert isinstance(answer, Refusal) or phase is not Phase.OPEN
+            assert isinstance(answer, BreakerRefusal) or phase is not Phase.OPEN
             assert isinstance(answer, Permit) or phase is not Phase.CLOSED
             if isinstance(answer, Permit):
                 assert answer.is_trial == (phase is Phase.HALF_OPEN)

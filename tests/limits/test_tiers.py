@@ -10,7 +10,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from outlive._kernel.model.limit import LimitState, Room, Tier, Turn, ask_limit, check_cost, dated, give_back, try_limit
+from outlive._kernel.model.limit import (
+    LimitState,
+    LimitTurn,
+    Room,
+    Tier,
+    ask_limit,
+    check_cost,
+    dated,
+    give_back,
+    try_limit,
+)
 from outlive.errors import ConfigurationError
 from outlive.limits import FixedWindow, RateLimit, TokenBucket
 
@@ -69,7 +79,7 @@ def test_a_window_is_empty_again_when_the_next_one_begins() -> None:
     _, answer = try_limit(limit, state, cost=1, now_at=AT + 9 * SECOND)
     state, next_answer = take(limit, state, AT + 10 * SECOND)
 
-    assert Turn(AT + 10 * SECOND, "2 in 10 s") == answer
+    assert LimitTurn(AT + 10 * SECOND, "2 in 10 s") == answer
     assert AT + 10 * SECOND == next_answer
 
 
@@ -92,7 +102,7 @@ def test_a_call_that_one_tier_refuses_costs_no_tier_anything() -> None:
     after, answer = try_limit(limit, state, cost=1, now_at=AT)
 
     assert after == state
-    assert Turn(AT + 10 * SECOND, "1 in 10 s") == answer
+    assert LimitTurn(AT + 10 * SECOND, "1 in 10 s") == answer
 
 
 def test_callers_that_wait_long_have_turns_of_their_own() -> None:
@@ -115,7 +125,7 @@ def test_a_newcomer_does_not_take_the_turn_of_another_caller() -> None:
     state, newcomer = ask_limit(limit, state, cost=1, now_at=AT + SECOND)
     state, on_turn = ask_limit(limit, state, cost=1, now_at=AT + SECOND, has_turn=True)
 
-    assert Turn(AT + 2 * SECOND, "1 a second, 1 at once") == newcomer
+    assert LimitTurn(AT + 2 * SECOND, "1 a second, 1 at once") == newcomer
     assert Room(AT + SECOND) == on_turn
 
 
@@ -251,7 +261,7 @@ def test_an_attempt_that_comes_back_at_its_turn_finds_room(tiers: list[Tier], co
     turns: list[tuple[int, int]] = []
     for cost in costs:
         state, answer = ask_limit(limit, state, cost=cost, now_at=AT)
-        if isinstance(answer, Turn):
+        if isinstance(answer, LimitTurn):
             turns.append((answer.at, cost))
 
     for turn_at, cost in turns:

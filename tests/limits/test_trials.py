@@ -11,8 +11,8 @@ from outlive._kernel.model.breaker import Permit
 from outlive._kernel.model.guard import Guard
 from outlive._kernel.runtime.clock import SystemClock
 from outlive._kernel.runtime.gate.breakers import RENEW_SECONDS, Breakers, end_of
-from outlive._kernel.runtime.gate.cells import Cells
-from outlive._kernel.runtime.gate.ticket import End, Ticket
+from outlive._kernel.runtime.gate.cells import LimitCells
+from outlive._kernel.runtime.gate.ticket import AttemptEnd, Ticket
 from outlive._kernel.store.memory import MemoryStore
 from outlive.errors import StepInterruptedError, StepTimeoutError
 from outlive.limits import Breaker
@@ -50,7 +50,7 @@ class Trial:
     def __init__(self, *, shared: bool = True, is_trial: bool = True) -> None:
         self.clock, self.spawned = RingingClock(), list[Coroutine[Any, Any, None]]()
         self.breakers = Breakers(
-            Cells(MemoryStore(clock=ManualClock()), self.clock),
+            LimitCells(MemoryStore(clock=ManualClock()), self.clock),
             clock=self.clock,
             counters=Counters(),
             spawn=self.spawned.append,  # type: ignore[arg-type]
@@ -85,7 +85,7 @@ async def test_trial_that_is_under_way_says_so_in_time() -> None:
 async def test_trial_that_is_over_says_nothing_more() -> None:
     """Its alarm is gone; and if it goes off all the same, nothing comes of it."""
     trial = Trial()
-    trial.ticket.end(End.GOOD)
+    trial.ticket.end(AttemptEnd.GOOD)
     assert trial.clock.alarms[-1].is_cancelled
     assert 0 == trial.ring()
 
@@ -106,18 +106,18 @@ async def test_only_the_trial_of_a_shared_breaker_says_anything(which: dict[str,
 @pytest.mark.parametrize(
     ("error", "end"),
     [
-        (None, End.GOOD),
-        (ConnectionError("away"), End.BAD),
-        (ValueError("an answer"), End.GOOD),
-        (StepTimeoutError("pay", 1), End.BAD),
-        (StepInterruptedError("pay", "its worker died", "key"), End.BAD),
-        (SystemExit(1), End.BAD),
-        (KeyboardInterrupt(), End.BAD),
+        (None, AttemptEnd.GOOD),
+        (ConnectionError("away"), AttemptEnd.BAD),
+        (ValueError("an answer"), AttemptEnd.GOOD),
+        (StepTimeoutError("pay", 1), AttemptEnd.BAD),
+        (StepInterruptedError("pay", "its worker died", "key"), AttemptEnd.BAD),
+        (SystemExit(1), AttemptEnd.BAD),
+        (KeyboardInterrupt(), AttemptEnd.BAD),
     ],
     ids=repr,
 )
-def test_breaker_counts_what_it_is_about(error: BaseException | None, end: End) -> None:
+def test_breaker_counts_what_it_is_about(error: BaseException | None, end: AttemptEnd) -> None:
     """Who had no answer has failed, whatever the policy says; an answer is what the policy says."""
     breaker = Breaker("picky", on=(ConnectionError,))
     assert end is end_of(breaker, error)
-    assert End.GOOD is end_of(None, error)
+    assert AttemptEnd.GOOD is end_of(None, error)

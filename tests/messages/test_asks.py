@@ -16,7 +16,7 @@ from outlive._kernel.client.answers import AnswerWaiters
 from outlive._kernel.client.followers import Followers
 from outlive._kernel.journal.redaction import HIDDEN
 from outlive._kernel.model import Run, RunStatus
-from outlive._kernel.store.contract import Answer, Refusal
+from outlive._kernel.store.contract import Answer, MessageRefusal
 from outlive.codecs import Encryption
 from outlive.errors import (
     ArgumentTypeError,
@@ -705,7 +705,7 @@ class ForgetfulStore(WatchedStore):
 
     refusals = 0
 
-    async def refuse_messages(self, worker_id: str, refusals: Sequence[Refusal]) -> None:
+    async def refuse_messages(self, worker_id: str, refusals: Sequence[MessageRefusal]) -> None:
         """Leave the first one as it is, and let the validator change its mind."""
         self.refusals += 1
         if self.refusals > 1:

@@ -21,7 +21,7 @@ from outlive._kernel.store.postgres import PostgresStore, requests
 from outlive._kernel.store.postgres.commit import Writing
 from outlive._kernel.store.postgres.connection import Session
 from outlive._kernel.store.postgres.store import SEARCHES_MAX
-from outlive._kernel.store.tables.searching import Search
+from outlive._kernel.store.tables.searching import RunSearch
 from outlive.errors import ConfigurationError, RunExistsError, RunFinishedError, RunNotFoundError
 from outlive_conformance.servers.postgres import PostgresServer
 from outlive_conformance.suite.builders import blob, claim, get_run, hire, message, new_tree
@@ -385,7 +385,7 @@ async def test_a_search_that_is_cancelled_before_its_turn_never_happens(
     ended, begun = asyncio.Event(), asyncio.Semaphore(0)
     looked_for: list[str | None] = []
 
-    async def list_runs(session: Session, search: Search, writing: Writing) -> list[Run]:
+    async def list_runs(session: Session, search: RunSearch, writing: Writing) -> list[Run]:
         looked_for.append(search.filter.id_prefix)
         begun.release()
         await ended.wait()

@@ -18,7 +18,7 @@ from outlive._kernel.store.postgres.commit import Writing
 from outlive._kernel.store.postgres.store import SEARCHES_MAX
 from outlive._kernel.store.sqlite import connection as sqlite
 from outlive._kernel.store.sqlite import read
-from outlive._kernel.store.tables.searching import Search
+from outlive._kernel.store.tables.searching import RunSearch
 from outlive.http import Api, ApiLimits
 from outlive.http.line import AT_ONCE
 from outlive.http.operation import EVENT_STREAM, OPERATIONS, Operation
@@ -55,7 +55,7 @@ class Searches:
         self._may_end, self._ended = threading.Event(), asyncio.Event()
         self._loop = asyncio.get_running_loop()
 
-    def on_thread(self, session: sqlite.Session, search: Search) -> list[Run]:
+    def on_thread(self, session: sqlite.Session, search: RunSearch) -> list[Run]:
         """One of SQLite, which is on a thread."""
         if not search.filter.is_search:
             return LIST_SQLITE(session, search)
@@ -64,7 +64,7 @@ class Searches:
         self.under_way -= 1
         return []
 
-    async def on_loop(self, session: postgres.Session, search: Search, writing: Writing) -> list[Run]:
+    async def on_loop(self, session: postgres.Session, search: RunSearch, writing: Writing) -> list[Run]:
         """One of PostgreSQL, which has a connection meanwhile."""
         if not search.filter.is_search:
             return await LIST_POSTGRES(session, search, writing)

@@ -12,7 +12,7 @@ import pytest
 
 import outlive
 from outlive import Retry
-from outlive._kernel.runtime.steps.process_child import Beat, Job, JobStep, Progressed
+from outlive._kernel.runtime.steps.process_child import ChildBeat, ChildJob, JobStep, Progressed
 from outlive.errors import DefinitionError
 from outlive.errors.step import HeartbeatTimeoutError
 from outlive.events import AttemptFailed
@@ -189,11 +189,11 @@ async def test_a_step_in_a_process_falls_silent(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("must_beat", "sent"), [(True, [Beat(), Progressed(b"5"), Beat()]), (False, [Progressed(b"5")])]
+    ("must_beat", "sent"), [(True, [ChildBeat(), Progressed(b"5"), ChildBeat()]), (False, [Progressed(b"5")])]
 )
 def test_a_process_says_that_it_is_alive_only_if_it_must(*, must_beat: bool, sent: list[Any]) -> None:
     """A heartbeat without progress costs a message only where a timeout waits for it."""
-    job = Job("s", "m", "c", b"[]", "r", "w", 1, 1, "k", None, 1000, must_beat)
+    job = ChildJob("s", "m", "c", b"[]", "r", "w", 1, 1, "k", None, 1000, must_beat)
     wire = _Wire()
     step = JobStep(job, wire)  # type: ignore[arg-type]
     for progress in (None, 5, None):

@@ -7,7 +7,7 @@ from typing import ClassVar
 import pytest
 from msgspec.structs import replace
 
-from outlive._kernel.store.contract import Answer, Refusal
+from outlive._kernel.store.contract import Answer, MessageRefusal
 from outlive._kernel.store.memory import MemoryStore
 from outlive._kernel.store.memory.state import Tree
 from outlive_conformance.suite import MemoryFactory, find_failures
@@ -63,7 +63,7 @@ class LetsStrangersRefuse(Defective):
 
     found_by = "test_only_the_owner_refuses"
 
-    async def refuse_messages(self, worker_id: str, refusals: Sequence[Refusal]) -> None:
+    async def refuse_messages(self, worker_id: str, refusals: Sequence[MessageRefusal]) -> None:
         for refusal in refusals:
             owner = self._state.trees[refusal.journal].root.owner
             await super().refuse_messages(owner, [refusal])
@@ -74,7 +74,7 @@ class RefusesWhatIsConsumed(Defective):
 
     found_by = "test_message_is_refused_or_consumed"
 
-    async def refuse_messages(self, worker_id: str, refusals: Sequence[Refusal]) -> None:
+    async def refuse_messages(self, worker_id: str, refusals: Sequence[MessageRefusal]) -> None:
         await super().refuse_messages(worker_id, refusals)
         for refusal in refusals:
             self._answer(self._state.trees[refusal.journal], [refusal.answer])
@@ -85,7 +85,7 @@ class RefusesInSilence(Defective):
 
     found_by = "test_refused_message_is_gone_and_answered"
 
-    async def refuse_messages(self, worker_id: str, refusals: Sequence[Refusal]) -> None:
+    async def refuse_messages(self, worker_id: str, refusals: Sequence[MessageRefusal]) -> None:
         silent = [replace(refusal, answer=Answer(key="")) for refusal in refusals]
         await super().refuse_messages(worker_id, silent)
 

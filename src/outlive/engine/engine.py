@@ -39,7 +39,7 @@ from outlive._features.security.audit_log import AuditLog
 from outlive._features.security.keys import Keys
 from outlive._features.tasks.verbs import Tasks
 from outlive._kernel.client.access import STORE_WAIT_SECONDS, check_loop
-from outlive._kernel.client.asks import AskOptions, Asks
+from outlive._kernel.client.asks import AskOptions, AskSender
 from outlive._kernel.client.bulk import BulkFilters, TreeFilters, WorkflowFilters
 from outlive._kernel.client.client import Client
 from outlive._kernel.client.dead_letters import DeadLetters
@@ -590,7 +590,7 @@ class Engine(AnyEngine):
         return self._verbs.verbs_of(Promises)
 
     @property
-    def asks(self) -> Asks:
+    def asks(self) -> AskSender:
         """Asks that were sent before: answer waits for what the run says."""
         return self._verbs.asks
 

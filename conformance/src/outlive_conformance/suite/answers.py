@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from outlive._kernel.model import Failure
-from outlive._kernel.store.contract import Answer, MessageKind, Outcome, Refusal, Store
+from outlive._kernel.store.contract import Answer, MessageKind, MessageRefusal, Outcome, Store
 from outlive_conformance.suite.builders import (
     LARGE_BYTES,
     Writer,
@@ -144,7 +144,7 @@ class AnswersConformance(Facet):
         ids = await read_message_ids(store, tree)
         await refuse(store, tree)
 
-        other = Refusal(journal=tree.journal, message=ids[0], answer=answer("k", "another"))
+        other = MessageRefusal(journal=tree.journal, message=ids[0], answer=answer("k", "another"))
         await store.refuse_messages("anvil", [other])
 
         assert await store.find_answers([ASK]) == {ASK: REFUSED}
@@ -155,7 +155,7 @@ class AnswersConformance(Facet):
         ids = await read_message_ids(store, tree)
         await tree.step(consumed=ids)
 
-        await store.refuse_messages("anvil", [Refusal(journal=tree.journal, message=ids[0], answer=REFUSED)])
+        await store.refuse_messages("anvil", [MessageRefusal(journal=tree.journal, message=ids[0], answer=REFUSED)])
 
         assert await store.find_answers([ASK]) == {ASK: None}
 
@@ -175,7 +175,7 @@ class AnswersConformance(Facet):
         second = await begin(store, "run-2", worker="anvil")
         ids = await read_message_ids(store, tree)
 
-        await store.refuse_messages("anvil", [Refusal(journal=second.journal, message=ids[0], answer=REFUSED)])
+        await store.refuse_messages("anvil", [MessageRefusal(journal=second.journal, message=ids[0], answer=REFUSED)])
 
         assert await store.find_answers([ASK]) == {ASK: None}
         assert await read_message_ids(store, tree) == ids
@@ -193,7 +193,7 @@ async def ask(store: Store, *, worker: str = "") -> Writer:
 async def refuse(store: Store, tree: Writer, *, worker: str = "anvil") -> None:
     """Refuse the oldest message of a tree."""
     ids = await read_message_ids(store, tree)
-    await store.refuse_messages(worker, [Refusal(journal=tree.journal, message=ids[0], answer=REFUSED)])
+    await store.refuse_messages(worker, [MessageRefusal(journal=tree.journal, message=ids[0], answer=REFUSED)])
 
 
 def answer(key: str, result: object) -> Answer:

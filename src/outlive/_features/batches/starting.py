@@ -18,7 +18,7 @@ from outlive._kernel.client.client import Client
 from outlive._kernel.client.definitions import checked_input
 from outlive._kernel.client.finding import Filters, Page, Statuses
 from outlive._kernel.client.handle import StoredRun
-from outlive._kernel.client.placing import Wanted, wanted_place
+from outlive._kernel.client.placing import QueueChoice, wanted_place
 from outlive._kernel.client.slices import giving_way
 from outlive._kernel.client.start_options import PlaceOptions
 from outlive._kernel.client.starting import ANOTHER_ID
@@ -29,7 +29,7 @@ from outlive._kernel.journal.codec import creation_in
 from outlive._kernel.journal.packing import Packer, inbox_mark
 from outlive._kernel.model import check_run_id, given, known_run_id
 from outlive._kernel.model.payload import Blob
-from outlive._kernel.model.queue import Place, queue_cell, queue_in
+from outlive._kernel.model.queue import QueuePlace, queue_cell, queue_in
 from outlive._kernel.replay.command import StepSpec, WorkflowSpec
 from outlive._kernel.store.contract import Store
 from outlive.errors import ArgumentTypeError, ConfigurationError, InvalidArgumentError, RunExistsError
@@ -142,7 +142,7 @@ class BatchStarter:
         headers: Mapping[str, str] | None = None,
         tolerate: Tolerance | None = None,
         connection: Any = None,
-        wanted: Wanted | None = None,
+        wanted: QueueChoice | None = None,
     ) -> Batch[Any]:
         """Start a batch. See `AnyEngine.start_batch`."""
         # All of it before the rows are read, which can be done once only.
@@ -180,7 +180,7 @@ class BatchStarter:
         tags: Mapping[str, str] | None = None,
         headers: Mapping[str, str] | None = None,
         tolerate: Tolerance | None = None,
-        wanted: Wanted | None = None,
+        wanted: QueueChoice | None = None,
     ) -> Batch[Any]:
         """Start a batch of runs of a workflow whose code is not here; each row is plain JSON, its one argument.
 
@@ -206,7 +206,7 @@ class BatchStarter:
             await self._start(plan, id=run_id, tags=labels, headers=said)
         return await self._attach(run_id, chunk)
 
-    async def _place_of(self, item: StepSpec | WorkflowSpec, wanted: Wanted | None) -> Place | None:
+    async def _place_of(self, item: StepSpec | WorkflowSpec, wanted: QueueChoice | None) -> QueuePlace | None:
         """Where the chunks of a batch wait for their turn; None if they need not."""
         own = item.queue if isinstance(item, WorkflowSpec) else None
         if wanted is None and not own:

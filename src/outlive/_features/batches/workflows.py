@@ -32,7 +32,7 @@ from outlive._kernel.define.own import Code, OwnWorkflows
 from outlive._kernel.journal.arguments import Signature
 from outlive._kernel.journal.redaction import RowNames
 from outlive._kernel.model import Payload, Run
-from outlive._kernel.model.queue import Place
+from outlive._kernel.model.queue import QueuePlace
 from outlive._kernel.model.why import Why
 from outlive._kernel.replay.ask import cancel_detached, end_of, run_item, start_detached, this_execution
 from outlive._kernel.replay.command import StepSpec, WorkflowSpec
@@ -79,7 +79,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     chunks: list[Chunk]
     concurrency: int
     failures_max: int | None = None
-    place: Place | None = None
+    place: QueuePlace | None = None
     """The place of each chunk; None if it is in no queue."""
 
     @property

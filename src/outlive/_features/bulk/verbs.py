@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from outlive._features.bulk.workflow import BULK, BulkGroup, BulkPage, BulkRequest, BulkTally, BulkVerb
 from outlive._features.retention.purging import Purging, check_ended
 from outlive._features.security.audit_log import AuditLog
-from outlive._kernel.client.acting import ACTING, TOGETHER, Commits, acting, own_bounds
+from outlive._kernel.client.acting import ACTING, TOGETHER, GatheringCommits, acting, own_bounds
 from outlive._kernel.client.bulk import TreeFilters, acted_on, side_by_side
 from outlive._kernel.client.client import Client
 from outlive._kernel.client.finding import Page, filter_of
@@ -286,7 +286,7 @@ class BulkOperations:
                     return Refusal(run_id, type(error).__name__, message_of(error))
             return None
 
-        token = TOGETHER.set(Commits(self._access.own_store))
+        token = TOGETHER.set(GatheringCommits(self._access.own_store))
         try:
             with acting(by or ENGINE, via="bulk", request=request, workflows=workflows, tags=tags):
                 return [refusal async for refusal in side_by_side(list(run_ids), done) if refusal is not None]

@@ -21,7 +21,7 @@ from outlive._kernel.define.intervention import WHILE_STORE_IS_AWAY, Interventio
 from outlive._kernel.define.own import OwnWorkflows
 from outlive._kernel.journal.arguments import Signature
 from outlive._kernel.model import Run, RunFilter
-from outlive._kernel.model.queue import Place
+from outlive._kernel.model.queue import QueuePlace
 from outlive._kernel.replay.ask import cancel_detached, end_of, run_step, start_detached, this_execution
 from outlive._kernel.replay.command import StepOptions, StepSpec, WorkflowSpec
 from outlive._kernel.replay.deciding import publish
@@ -133,7 +133,7 @@ async def _do(request: BulkRequest, group: BulkGroup) -> list[Refusal]:
         tags=request.tags,
         request=SCOPE.get().frame.id,
     )
-    place = Place(queue=group.queue) if group.queue else None
+    place = QueuePlace(queue=group.queue) if group.queue else None
     run_id = await start_detached(execution, spec, (wanted,), {}, place=place)
     try:
         ended = await end_of(execution, run_id, started=spec.name)

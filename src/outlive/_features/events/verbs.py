@@ -17,7 +17,7 @@ from outlive._features.events.workflow import DELIVERY, QUEUE, Delivery
 from outlive._kernel.client.acting import doing
 from outlive._kernel.client.birth import birth
 from outlive._kernel.client.client import Client
-from outlive._kernel.client.placing import Wanted
+from outlive._kernel.client.placing import QueueChoice
 from outlive._kernel.journal.described import Described
 from outlive._kernel.journal.plain import plain_json
 from outlive._kernel.model import given
@@ -191,7 +191,7 @@ class Events:
             arguments,
             tags={EVENT: event.type, EVENT_ID: event.id, SINK: sink.name},
             headers=headers,
-            place=Wanted(queue=QUEUE, key=sink.name),
+            place=QueueChoice(queue=QUEUE, key=sink.name),
         )
         return birth(event.run_id(f"{DELIVERY.name}.{sink.name}"), created, blobs)
 

@@ -13,7 +13,7 @@ import msgspec
 
 from outlive._features.machines.answer import Answer
 from outlive._features.machines.wire import STATE_RESULT, Pieces, reader
-from outlive._kernel.define.resources import Resources, Wanted, count_taken
+from outlive._kernel.define.resources import Resources, WantedResources, count_taken
 from outlive._kernel.define.step import NO_RESULT, UNDO_RETRY, Step, as_undo
 from outlive._kernel.journal.value import ValueCodec, codec_for
 from outlive._kernel.model import Retry, given
@@ -73,7 +73,7 @@ class StateBuilder:
         kind: StepKind | None = None,
         keeps_raw: bool = False,
         guard: Guard | None = None,
-        wanted: Wanted | None = None,
+        wanted: WantedResources | None = None,
     ) -> StepSpec:
         """A function of the user as a step.
 
@@ -161,7 +161,7 @@ def _called(
     given: int,
     *,
     extra: bool,
-    wanted: Wanted | None,
+    wanted: WantedResources | None,
 ) -> Function:
     """The function of the step; the transaction, if there is one, comes first."""
     takes = count_taken(name, fn, given + extra, wanted=wanted)

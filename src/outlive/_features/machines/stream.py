@@ -28,7 +28,7 @@ from outlive._features.machines.kinds import Kind
 from outlive._features.machines.snapshots import MachineSnapshots
 from outlive._features.machines.wire import NULL, StateResult
 from outlive._kernel.define.in_step import CURRENT_STEP, current_step
-from outlive._kernel.define.resources import Wanted, count_taken, only_wanted
+from outlive._kernel.define.resources import WantedResources, count_taken, only_wanted
 from outlive._kernel.journal.value import StructCodec, ValueCodec
 from outlive._kernel.replay.ask import current_execution, this_execution
 from outlive._kernel.replay.call import StepCall
@@ -102,7 +102,7 @@ class Window:
         items: int,
         seconds: float | None,
         tolerate: int | str,
-        wanted: Wanted | None,
+        wanted: WantedResources | None,
     ) -> None:
         for fn in (process, flush):
             if not inspect.iscoroutinefunction(fn):

@@ -28,7 +28,7 @@ from outlive.errors.program import EngineForkedError, NotDurableError, OtherLoop
 
 STORE_WAIT_SECONDS = 10.0
 """How long a verb waits for a store that does not answer, unless an engine says otherwise."""
-Answer = Callable[[Outcome, int], None]
+CommitAnswer = Callable[[Outcome, int], None]
 """Given the outcome of a change and the handle of its journal."""
 
 
@@ -36,7 +36,7 @@ class OwnWorker(Protocol):
     """The worker of the engine that a client belongs to."""
 
     def begin(
-        self, run_id: str, event: RunCreated, blobs: list[Blob], answer: Answer, audit: Action | None = None
+        self, run_id: str, event: RunCreated, blobs: list[Blob], answer: CommitAnswer, audit: Action | None = None
     ) -> bool:
         """Create and own a tree, if it can run it and has room."""
 

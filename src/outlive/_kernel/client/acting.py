@@ -92,7 +92,7 @@ class Acting:
 ACTING: ContextVar[Acting | None] = ContextVar("outlive-acting", default=None)
 
 
-class Commits:
+class GatheringCommits:
     """Commits changes of different runs that come at about the same time in one transaction: while one is under way,
     the next ones gather."""
 
@@ -127,7 +127,7 @@ class Commits:
         self._task = None
 
 
-TOGETHER: ContextVar[Commits | None] = ContextVar("outlive-together", default=None)
+TOGETHER: ContextVar[GatheringCommits | None] = ContextVar("outlive-together", default=None)
 """The committer of changes of single runs, while one verb is done to many."""
 
 

@@ -29,7 +29,7 @@ from outlive.errors.advice import Advice
 from outlive.errors.program import WorkflowNotFoundError
 from outlive.errors.run import AskNotFoundError, AskRefusedError, AskTimeoutError, RunDamagedError
 
-Wait = Callable[[asyncio.Future[Any], float | None], Awaitable[None]]
+AnswerWait = Callable[[asyncio.Future[Any], float | None], Awaitable[None]]
 
 
 class AskId(NamedTuple):
@@ -60,7 +60,7 @@ class AskOptions(TypedDict, total=False):
     """How long to wait; the ask goes on."""
 
 
-class Asks:
+class AskSender:
     """Sends asks, and waits for answers."""
 
     def __init__(
@@ -72,7 +72,7 @@ class Asks:
         starts: MessageStarts,
         waiters: AnswerWaiters,
         new_id: Callable[[], str],
-        wait: Wait,
+        wait: AnswerWait,
         why: Callable[[str], Awaitable[str]],
     ) -> None:
         self._access = access

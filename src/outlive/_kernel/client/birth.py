@@ -14,7 +14,7 @@ from outlive._kernel.journal.packing import Packer, tree_mark
 from outlive._kernel.model import Payload, Run
 from outlive._kernel.model.instant import MICROSECONDS
 from outlive._kernel.model.payload import Blob
-from outlive._kernel.model.queue import Place
+from outlive._kernel.model.queue import QueuePlace
 from outlive._kernel.replay.command import WorkflowSpec
 from outlive._kernel.store.contract import Action, Change, Forgotten
 
@@ -38,7 +38,7 @@ def created(
     timeout_seconds: float | None = None,
     notify: str = "",
     worker: str = "",
-    place: Place | None = None,
+    place: QueuePlace | None = None,
 ) -> RunCreated:
     """The first event of a tree; its place is that of its workflow unless given."""
     seconds = workflow.timeout_seconds if timeout_seconds is None else timeout_seconds
@@ -73,7 +73,7 @@ def new_tree(
     timeout_seconds: float | None = None,
     notify: str = "",
     payload: Payload | None = None,
-    place: Place | None = None,
+    place: QueuePlace | None = None,
 ) -> Change:
     """The change that creates a tree which any worker may claim; `payload` is its input if that is stored already."""
     blob = None

@@ -19,7 +19,7 @@ from outlive._kernel.client.access import STORE_WAIT_SECONDS, Access, OwnWorker
 from outlive._kernel.client.acting import doing
 from outlive._kernel.client.admission import Admission
 from outlive._kernel.client.arrivals import has_published, has_status, in_time
-from outlive._kernel.client.asks import Asks
+from outlive._kernel.client.asks import AskSender
 from outlive._kernel.client.bulk import BulkFilters, TreeFilters, for_each
 from outlive._kernel.client.closing import closing_change, is_at_rest, trace_ends
 from outlive._kernel.client.contract import ApprovalVerbs
@@ -145,7 +145,7 @@ class Client:
         self.export: Callable[[str], Awaitable[str]]
         """See `Engine.export`; the feature gives it to the client."""
         self._message_starts = MessageStarts(access, starter=self.starter, definitions=self.definitions)
-        self.asks = Asks(
+        self.asks = AskSender(
             access,
             turns=self.turns,
             inbox=self.inbox,

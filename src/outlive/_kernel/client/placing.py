@@ -1,4 +1,4 @@
-"""Finding the place of a new run (`Place`), and putting it there."""
+"""Finding the place of a new run (`QueuePlace`), and putting it there."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from outlive._kernel.model import given
 from outlive._kernel.model.instant import MICROSECONDS
 from outlive._kernel.model.queue import (
     NOWHERE,
-    Place,
     Queue,
     QueueLimits,
+    QueuePlace,
     check_queue,
     lead_of,
     queue_cell,
@@ -38,7 +38,7 @@ class QueueTable(Protocol):
         """See `Store`."""
 
 
-class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+class QueueChoice(msgspec.Struct, frozen=True, kw_only=True):
     """The place in a queue that a start asks for, as it was given."""
 
     queue: Queue | str | None = None
@@ -60,14 +60,16 @@ def wanted_place(
     delay: given.Span | None = None,
     start_at: datetime | None = None,
     begin_within: given.Span | None = None,
-) -> Wanted | None:
+) -> QueueChoice | None:
     """The place in a queue that a start asks for; None if it asks for none."""
     if (queue, key, priority, delay, start_at, begin_within) == _NOTHING:  # A generator would cost a call for each.
         return None
-    return Wanted(queue=queue, key=key, priority=priority, delay=delay, start_at=start_at, begin_within=begin_within)
+    return QueueChoice(
+        queue=queue, key=key, priority=priority, delay=delay, start_at=start_at, begin_within=begin_within
+    )
 
 
-def put(event: RunCreated, place: Place) -> RunCreated:
+def put(event: RunCreated, place: QueuePlace) -> RunCreated:
     """The first event of a run that has this place."""
     if place == NOWHERE:
         return event
@@ -92,14 +94,14 @@ def beginning_at(event: RunCreated, start_at: int) -> RunCreated:
     )
 
 
-def own_place(spec: WorkflowSpec) -> Place:
+def own_place(spec: WorkflowSpec) -> QueuePlace:
     """The place of a run that is started without saying one."""
     queue = spec.queue
     if queue is None:
         return NOWHERE
     if isinstance(queue, Queue):
-        return Place(queue=queue.name, frees_slot=queue.hold == "running")
-    return Place(queue=queue)
+        return QueuePlace(queue=queue.name, frees_slot=queue.hold == "running")
+    return QueuePlace(queue=queue)
 
 
 async def warn_of_unknown(store: QueueTable, names: Sequence[str], specs: list[WorkflowSpec]) -> None:
@@ -120,7 +122,7 @@ class Placer:
         self._store, self._began_at = store, began_at
         self._declared: dict[str, QueueLimits] = {}
 
-    async def place(self, where: str, wanted: Wanted, own: Queue | str | None, *, now_at: int) -> Place:
+    async def place(self, where: str, wanted: QueueChoice, own: Queue | str | None, *, now_at: int) -> QueuePlace:
         """The place of a run of a workflow with the queue `own`.
 
         Raises:
@@ -142,9 +144,9 @@ class Placer:
             for name, value in (("key", wanted.key), ("priority", wanted.priority)):
                 if value is not None:
                     raise InvalidArgumentError(where, name, value, "it is for runs with a queue: give a queue too")
-            return Place(start_at, begin_by=begin_by) if start_at or begin_by else NOWHERE
+            return QueuePlace(start_at, begin_by=begin_by) if start_at or begin_by else NOWHERE
         name, limits = await self._find(queue, wanted.priority)
-        return Place(
+        return QueuePlace(
             start_at=start_at,
             queue=name,
             queue_key="" if wanted.key is None else queue_key(where, wanted.key),
@@ -180,7 +182,7 @@ async def declare(store: CellStore, name: str, limits: QueueLimits, *, at: int) 
     await store.change_cell(queue_cell(name), change)
 
 
-def _start_at(where: str, wanted: Wanted, now_at: int) -> int:
+def _start_at(where: str, wanted: QueueChoice, now_at: int) -> int:
     if wanted.delay is not None and wanted.start_at is not None:
         raise InvalidArgumentError(where, "delay", wanted.delay, "give a delay or an instant to start at, not both")
     at = now_at

@@ -50,7 +50,7 @@ class OneStart(StartOptions, total=False):
     start: Required[WorkflowCall]
 
 
-class Wanted(NamedTuple):
+class GivenStart(NamedTuple):
     """One start as it was given."""
 
     call: WorkflowCall
@@ -71,13 +71,13 @@ class Prepared(NamedTuple):
     """The entry of its start in the audit log, with what was said of its arguments."""
 
 
-def wanted_starts(starts: Iterable[WorkflowCall | OneStart], options: Mapping[str, Any]) -> list[Wanted]:
+def wanted_starts(starts: Iterable[WorkflowCall | OneStart], options: Mapping[str, Any]) -> list[GivenStart]:
     """The starts, each with its options.
 
     Raises:
         InvalidArgumentError: there are too many, or two with one id. ArgumentTypeError: one is not a start.
     """
-    found: list[Wanted] = []
+    found: list[GivenStart] = []
     if options.get("id") is not None:
         raise InvalidArgumentError(WHERE, "id", options["id"], "each run has an id of its own: give it in its start")
     for each in given.many(WHERE, "starts", starts):
@@ -94,7 +94,7 @@ def wanted_starts(starts: Iterable[WorkflowCall | OneStart], options: Mapping[st
     return found
 
 
-def _wanted(each: object, options: Mapping[str, Any], index: int) -> Wanted:
+def _wanted(each: object, options: Mapping[str, Any], index: int) -> GivenStart:
     own: dict[str, Any] = dict(each) if isinstance(each, Mapping) else {"start": each}
     call = own.pop("start", None)
     try:
@@ -105,7 +105,7 @@ def _wanted(each: object, options: Mapping[str, Any], index: int) -> Wanted:
             call = _tuple(call)
     except OutliveError as error:
         raise of_item(error, index) from None
-    return Wanted(call, {name: it for name, it in (*options.items(), *own.items()) if it is not None})
+    return GivenStart(call, {name: it for name, it in (*options.items(), *own.items()) if it is not None})
 
 
 def _tuple(call: object) -> tuple[Any, ...]:
@@ -150,7 +150,7 @@ class ManyStarts:
             await self._create(allowed)
         return ids
 
-    async def _prepare(self, wanted: Wanted, described: dict[NamedStart, tuple[int, Described]]) -> Prepared:
+    async def _prepare(self, wanted: GivenStart, described: dict[NamedStart, tuple[int, Described]]) -> Prepared:
         """Check one start, and make its first event."""
         call, workflow = wanted.call, wanted.call.workflow if isinstance(wanted.call, Bound) else wanted.call[0]
         options = start_arguments(workflow, dict(wanted.options), by_name=True)

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Literal, TypedDict
 
-from outlive._kernel.client.placing import Wanted, wanted_place
+from outlive._kernel.client.placing import QueueChoice, wanted_place
 from outlive._kernel.define.workflow import refuse_unknown
 from outlive._kernel.model import given
 from outlive._kernel.model.burst import Debounce, Throttle, gathering
@@ -51,7 +51,7 @@ class OwnStartOptions(StartOptions, total=False):
 
 _OPTIONS = frozenset(StartOptions.__annotations__)
 _OWN_OPTIONS = frozenset(OwnStartOptions.__annotations__)
-_PLACE_OPTIONS = frozenset(Wanted.__struct_fields__)
+_PLACE_OPTIONS = frozenset(QueueChoice.__struct_fields__)
 
 
 def start_arguments(workflow: object, options: dict[str, Any], *, by_name: bool = False) -> dict[str, Any]:

@@ -15,11 +15,11 @@ from typing import Any, Protocol, get_args
 
 import msgspec
 
-from outlive._kernel.client.access import Access, Answer
+from outlive._kernel.client.access import Access, CommitAnswer
 from outlive._kernel.client.acting import ACTING, check_starts, own_tags
 from outlive._kernel.client.birth import birth, created, rebirth, timeout_from
 from outlive._kernel.client.closing import closing_change, is_unbegun, renamed
-from outlive._kernel.client.placing import Placer, Wanted, beginning_at, put
+from outlive._kernel.client.placing import Placer, QueueChoice, beginning_at, put
 from outlive._kernel.client.start_options import OnConflict
 from outlive._kernel.client.timed_store import PLACE, unknown
 from outlive._kernel.define.workflow import Bound, Startable, bound
@@ -39,7 +39,7 @@ from outlive._kernel.model.burst import (
     bursts_in,
 )
 from outlive._kernel.model.payload import Blob
-from outlive._kernel.model.queue import Place, Queue
+from outlive._kernel.model.queue import Queue, QueuePlace
 from outlive._kernel.replay.command import WorkflowSpec
 from outlive._kernel.store.contract import PAGE_SIZE_MAX, Action, Change, Outcome, Store
 from outlive.errors import (
@@ -54,7 +54,7 @@ from outlive.errors import (
 )
 
 REPLACES_MAX = 100
-UNSAID = Wanted()
+UNSAID = QueueChoice()
 ANOTHER_ID = "use another id for this one"
 
 
@@ -71,7 +71,7 @@ class Ids(Protocol):
 class Commits(Protocol):
     """Where changes are committed."""
 
-    def submit(self, change: Change, answer: Answer) -> None:
+    def submit(self, change: Change, answer: CommitAnswer) -> None:
         """Commit a change soon; `answer` is called once its outcome is durable."""
 
     def withdraw(self, nonce: int) -> bool:
@@ -103,7 +103,7 @@ class Starter:
             if not waiting.done():
                 waiting.set_exception(EngineClosedError("starting a run"))
 
-    async def place(self, where: str, wanted: Wanted | None, own: Queue | str | None) -> Place:
+    async def place(self, where: str, wanted: QueueChoice | None, own: Queue | str | None) -> QueuePlace:
         """The place of a run of a workflow with the queue `own`. See `Placer.place`."""
         return await self._placer.place(where, wanted or UNSAID, own, now_at=self._access.store.now())
 
@@ -118,7 +118,7 @@ class Starter:
         tags: Mapping[str, str] | None = None,
         headers: Mapping[str, str] | None = None,
         connection: Any = None,
-        place: Wanted | None = None,
+        place: QueueChoice | None = None,
         gather: Debounce | Throttle | None = None,
     ) -> str:
         """Start a run; its id. See `Engine.start`."""
@@ -132,7 +132,7 @@ class Starter:
         run_id = self._ids.new_id() if id is None else check_run_id(id)
         if gather is not None:
             _check_gathered(id, on_conflict, connection, place)
-        found: Place | None = None
+        found: QueuePlace | None = None
         if place is not None or wanted.workflow.spec.queue:
             found = await self.place("engine.start", place, wanted.workflow.spec.queue)
         event, blobs = self.created(wanted, timeout=seconds, tags=labels, headers=said, place=found)
@@ -178,7 +178,7 @@ class Starter:
         timeout: given.Span | None = None,
         tags: Mapping[str, str] | None = None,
         headers: Mapping[str, str] | None = None,
-        place: Wanted | None = None,
+        place: QueueChoice | None = None,
     ) -> str:
         """Start a run of a workflow whose code is not here; its id."""
         where = "engine.start_by_name"
@@ -205,7 +205,7 @@ class Starter:
         timeout: float | None = None,
         tags: Mapping[str, str] | None = None,
         headers: Mapping[str, str] | None = None,
-        place: Wanted | None = None,
+        place: QueueChoice | None = None,
     ) -> tuple[RunCreated, list[Blob]]:
         """The first event of a new tree of a workflow whose code is not here, and the blobs of its arguments."""
         nonce, at = self._ids.nonce(), self._access.store.now()
@@ -233,7 +233,7 @@ class Starter:
         timeout: float | None = None,
         tags: dict[str, str] | None = None,
         headers: dict[str, str] | None = None,
-        place: Place | None = None,
+        place: QueuePlace | None = None,
         nonce: int | None = None,
     ) -> tuple[RunCreated, list[Blob]]:
         """The first event of a new tree, and the blobs of its arguments."""
@@ -342,7 +342,7 @@ class Starter:
         run_id: str,
         event: RunCreated,
         blobs: list[Blob],
-        answer: Answer,
+        answer: CommitAnswer,
         audit: Action | None,
         *,
         at_once: bool,
@@ -354,7 +354,7 @@ class Starter:
         if worker is None or not at_once or not worker.begin(run_id, event, blobs, answer, audit):
             self._commits.submit(birth(run_id, event, blobs, audit), partial(self._born, answer))
 
-    def _born(self, answer: Answer, outcome: Outcome, journal: int) -> None:
+    def _born(self, answer: CommitAnswer, outcome: Outcome, journal: int) -> None:
         answer(outcome, journal)
         # Not before: a worker that looks while the change is under way finds nothing, and then sleeps.
         self._access.ring()
@@ -518,7 +518,7 @@ def _late(run_id: str, seconds: float, *, is_known: bool) -> StoreUnavailableErr
     return StoreUnavailableError(PLACE, f"it has not answered for {seconds:g} s; run {run_id} was not started")
 
 
-def _check_gathered(id: object, on_conflict: OnConflict, connection: object, place: Wanted | None) -> None:
+def _check_gathered(id: object, on_conflict: OnConflict, connection: object, place: QueueChoice | None) -> None:
     """Refuse what contradicts that the starts of a key become one run."""
     wanted = "leave it out: with debounce= or throttle= the key says which run it is"
     others = {"id": id, "on_conflict": None if on_conflict == "attach" else on_conflict, "connection": connection}

@@ -38,18 +38,18 @@ NAMED_MAX = 5
 """Runs that an error names."""
 
 
-class Turn(Protocol):
+class SearchTurn(Protocol):
     """Does a search when it is the turn of its caller, and returns what it returns."""
 
     async def __call__(self, search: Callable[[], Awaitable[T]], /) -> T:
         """The result of the search. An exception of the search is raised."""
 
 
-TURN: ContextVar[Turn | None] = ContextVar("outlive-search-turn", default=None)
+TURN: ContextVar[SearchTurn | None] = ContextVar("outlive-search-turn", default=None)
 
 
 @contextmanager
-def searching(turn: Turn) -> Iterator[None]:
+def searching(turn: SearchTurn) -> Iterator[None]:
     """Let every search for runs in this block wait for its turn."""
     token = TURN.set(turn)
     try:

@@ -44,7 +44,7 @@ class LineState(enum.Enum):
     """It was cancelled, timed out, skipped or was no longer waited for."""
 
 
-class Attempt(msgspec.Struct, frozen=True):
+class ShownAttempt(msgspec.Struct, frozen=True):
     """One attempt of a step."""
 
     began_at: int
@@ -66,7 +66,7 @@ class Line(msgspec.Struct, kw_only=True):
     ended_at: int | None = None
     """None while it goes on."""
     state: LineState = LineState.OPEN
-    attempts: list[Attempt] = []
+    attempts: list[ShownAttempt] = []
     note: str = ""
     """More for people to know."""
     failure: Failure | None = None
@@ -294,7 +294,7 @@ class Timeline:
         at, took = microseconds_of(event.at), _took(event)
         earliest = max(line.began_at, _last_end(line), self._not_before.pop((event.run_id, event.data["call"]), 0))
         began_at = at - took if took else min(max(earliest, self._taken_over_at), at)
-        line.attempts.append(Attempt(began_at, at, event.failure))
+        line.attempts.append(ShownAttempt(began_at, at, event.failure))
         self._by_seq[event.seq] = line
         # Earlier attempts may have been on a worker that was lost, which no event says.
         line.began_at = min(line.began_at, began_at)

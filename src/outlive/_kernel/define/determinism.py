@@ -82,7 +82,7 @@ _IN_ORDER = frozenset({"list", "tuple", "enumerate", "iter", "zip", "map", "filt
 """Functions that take the elements of their arguments one after the other."""
 
 
-class Finding(NamedTuple):
+class CodeFinding(NamedTuple):
     """A line of a workflow that a replay cannot repeat."""
 
     file: str
@@ -98,7 +98,7 @@ class Finding(NamedTuple):
         return f"{self.file}:{self.line}:{self.column}: workflow {self.workflow}: {self.what}: {self.remedy}"
 
 
-def check_source(text: str, *, file: str = "<text>") -> list[Finding]:
+def check_source(text: str, *, file: str = "<text>") -> list[CodeFinding]:
     """The calls in the workflows of a source text that a replay cannot repeat, in the order of the lines.
 
     Raises:
@@ -116,7 +116,7 @@ def check_source(text: str, *, file: str = "<text>") -> list[Finding]:
     return [found[place] for place in sorted(found)]
 
 
-def check_file(file: Path) -> list[Finding]:
+def check_file(file: Path) -> list[CodeFinding]:
     """The calls in the workflows of a file that a replay cannot repeat.
 
     Raises:
@@ -125,7 +125,7 @@ def check_file(file: Path) -> list[Finding]:
     return check_source(file.read_text(encoding="utf-8"), file=str(file))
 
 
-def check_running(file: str) -> list[Finding]:
+def check_running(file: str) -> list[CodeFinding]:
     """The calls in the workflows of running code that a replay cannot repeat: it may have no file, and its file may
     have changed."""
     try:
@@ -200,7 +200,7 @@ class _Look:
         self._module, self._file, self._workflow = module, file, workflow
         self._seen: set[str] = set()
 
-    def at(self, function: Function) -> Iterator[Finding]:
+    def at(self, function: Function) -> Iterator[CodeFinding]:
         """The calls in a function, and in the functions that it calls, that a replay cannot repeat."""
         self._seen.add(function.name)
         sets = {target.id for target in _names_of_sets(function)}
@@ -210,7 +210,7 @@ class _Look:
             if called is not None and called.name not in self._seen:
                 yield from self.at(called)
 
-    def _at_node(self, node: ast.AST, sets: set[str]) -> Iterator[Finding]:
+    def _at_node(self, node: ast.AST, sets: set[str]) -> Iterator[CodeFinding]:
         if isinstance(node, ast.Call):
             yield from self._at_call(node, sets)
         elif isinstance(node, ast.Starred) and isinstance(node.ctx, ast.Load) and _is_set(node.value, sets):
@@ -222,7 +222,7 @@ class _Look:
         elif isinstance(node, ast.Expr) and (name := _called(node.value)) in self._module.durable:
             yield self._finding(node, f"{name}(...)", NOT_AWAITED.format(name=name))
 
-    def _at_call(self, node: ast.Call, sets: set[str]) -> Iterator[Finding]:
+    def _at_call(self, node: ast.Call, sets: set[str]) -> Iterator[CodeFinding]:
         name = self._module.name_of(node.func)
         remedy = "" if name in self._module.functions or name in _PURE else _remedy_for(name)
         if not remedy and _takes_order(name, node, sets):
@@ -234,8 +234,8 @@ class _Look:
         if remedy:
             yield self._finding(node, f"{ast.unparse(node.func)}()", remedy)
 
-    def _finding(self, node: ast.expr | ast.stmt, what: str, remedy: str) -> Finding:
-        return Finding(self._file, node.lineno, node.col_offset + 1, self._workflow, what, remedy)
+    def _finding(self, node: ast.expr | ast.stmt, what: str, remedy: str) -> CodeFinding:
+        return CodeFinding(self._file, node.lineno, node.col_offset + 1, self._workflow, what, remedy)
 
 
 def _own_nodes(function: Function) -> Iterator[ast.AST]:

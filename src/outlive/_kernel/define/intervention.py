@@ -68,16 +68,16 @@ class Intervention(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     tags: dict[str, str] = {}
 
 
-Answer = Failure | list[Refusal] | None
+InterventionAnswer = Failure | list[Refusal] | None
 """Why it was refused; None if it was done. For many runs: the runs that refused."""
 
 
-async def _intervene(wanted: Intervention) -> Answer:
-    refusal: Answer = await run_step(this_execution("intervention"), _STEP, _STEP.options, (wanted,), {})
+async def _intervene(wanted: Intervention) -> InterventionAnswer:
+    refusal: InterventionAnswer = await run_step(this_execution("intervention"), _STEP, _STEP.options, (wanted,), {})
     return refusal
 
 
-async def _carry_out(wanted: Intervention) -> Answer:
+async def _carry_out(wanted: Intervention) -> InterventionAnswer:
     verbs = CURRENT_STEP.get().engine
     assert verbs is not None
     if wanted.run_ids:

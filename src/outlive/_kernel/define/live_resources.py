@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
-from outlive._kernel.define.resources import Resource, Wanted, health_said, opened, wanted_by
+from outlive._kernel.define.resources import Resource, WantedResources, health_said, opened, wanted_by
 from outlive._tasks import own_task, within
 from outlive.errors import ArgumentTypeError, ResourceError
 from outlive.telemetry import log
@@ -96,7 +96,7 @@ class LiveResources:
         self.is_abandoned = False
         """Whether the engine has died, as far as a test can do that."""
 
-    async def get(self, wanted: Wanted | None) -> dict[str, Any]:
+    async def get(self, wanted: WantedResources | None) -> dict[str, Any]:
         """The resources of a function, by the names of its parameters; a resource is set up now where it is used for
         the first time.
 

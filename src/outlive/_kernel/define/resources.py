@@ -35,7 +35,7 @@ class Resource(Generic[T]):
         teardown: Function | None = None,
         health: Function | None = None,
         *,
-        wanted: Wanted | None = None,
+        wanted: WantedResources | None = None,
     ) -> None:
         self.name = name
         self.setup = setup
@@ -68,7 +68,7 @@ async def opened(resource: Resource[T], wanted: Mapping[str, Any]) -> AsyncItera
             await call(resource._teardown, value)
 
 
-def wanted_by(resource: Resource[Any]) -> Wanted | None:
+def wanted_by(resource: Resource[Any]) -> WantedResources | None:
     """The resources that the set-up of a resource takes."""
     return resource._wanted
 
@@ -169,7 +169,7 @@ def use(resource: Resource[T]) -> T:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class WantedResources:
     """The resources that a function takes by keyword: got by the code that calls it, before the call begins."""
 
     names: tuple[str, ...]
@@ -177,9 +177,9 @@ class Wanted:
     """All of them, by the name of the parameter."""
 
 
-def wanted_in(uses: Mapping[str, Resource[Any]]) -> Wanted | None:
+def wanted_in(uses: Mapping[str, Resource[Any]]) -> WantedResources | None:
     """The resources of a function that uses these; None if it uses none."""
-    return Wanted(tuple(uses), lambda: uses) if uses else None
+    return WantedResources(tuple(uses), lambda: uses) if uses else None
 
 
 def uses_of(where: str, fn: Function) -> dict[str, Resource[Any]]:
@@ -215,7 +215,7 @@ def refuse_uses(where: str, fn: Function) -> None:
 
 
 def missing_in(
-    wanted: Wanted, fn: Function, args: Sequence[Any], kwargs: Mapping[str, Any]
+    wanted: WantedResources, fn: Function, args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> dict[str, Resource[Any]]:
     """The resources that a function wants and these arguments do not give."""
     given = inspect.signature(fn).bind_partial(*args, **kwargs).arguments
@@ -268,7 +268,7 @@ class Resources:
                     ways.append([*way, wanted])
         return []
 
-    def wanted_by(self, *fns: Function) -> Wanted | None:
+    def wanted_by(self, *fns: Function) -> WantedResources | None:
         """The resources that functions want, used or by name; None if they want none."""
         uses: dict[str, Resource[Any]] = {}
         for fn in fns:
@@ -282,7 +282,7 @@ class Resources:
         if not asked:
             return wanted_in(uses)
         self._wanted |= {name: fn.__qualname__ for name, fn in asked.items()}
-        return Wanted((*uses, *asked), functools.partial(self._resolve, uses, tuple(asked)))
+        return WantedResources((*uses, *asked), functools.partial(self._resolve, uses, tuple(asked)))
 
     def _resolve(self, uses: dict[str, Resource[Any]], names: Sequence[str]) -> dict[str, Resource[Any]]:
         if not self._known.keys() >= {*names}:
@@ -311,7 +311,9 @@ def only_wanted(fn: Function, resources: Mapping[str, Any]) -> Function:
     return functools.partial(fn, **{name: resources[name] for name in names}) if names else fn
 
 
-def count_taken(name: str, fn: Function, given: int, *, wanted: Wanted | None = None, may_use: bool = False) -> int:
+def count_taken(
+    name: str, fn: Function, given: int, *, wanted: WantedResources | None = None, may_use: bool = False
+) -> int:
     """How many of the arguments that we give a function takes, besides the resources that it wants.
 
     Raises:

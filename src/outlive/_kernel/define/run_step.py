@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeVar, TypeVarTuple, overload
 from weakref import WeakKeyDictionary
 
 from outlive._kernel.define.plain import call_plainly
-from outlive._kernel.define.resources import Wanted, call, uses_of, wanted_in
+from outlive._kernel.define.resources import WantedResources, call, uses_of, wanted_in
 from outlive._kernel.define.step import Step
 from outlive._kernel.define.workflow import Workflow
 from outlive._kernel.journal.arguments import Signature, plain_function
@@ -133,7 +133,7 @@ class _Known(NamedTuple):
     """The name in its messages."""
     signature: Signature
     is_async: bool
-    resources: Wanted | None
+    resources: WantedResources | None
 
 
 _KNOWN: WeakKeyDictionary[Any, _Known] = WeakKeyDictionary()

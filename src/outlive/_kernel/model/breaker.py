@@ -76,7 +76,7 @@ class Permit(NamedTuple):
     is_trial: bool
 
 
-class Refusal(NamedTuple):
+class BreakerRefusal(NamedTuple):
     """The call may not be made."""
 
     at: int
@@ -135,7 +135,7 @@ class Breaker:
 
 def ask_breaker(
     breaker: Breaker, state: BreakerState, *, permit_id: str, now_at: int, lapse: int | None = None
-) -> tuple[BreakerState, Permit | Refusal]:
+) -> tuple[BreakerState, Permit | BreakerRefusal]:
     """A permit, or when to ask again. Asking twice with one id is asking once.
 
     A trial counts as failed if it is not renewed for `lapse` microseconds; without `lapse` it never does.
@@ -146,10 +146,10 @@ def ask_breaker(
             return state, Permit(permit_id, state.epoch, is_trial=False)
         case Phase.OPEN:
             at = state.until_at + min(state.refused * SPACING, breaker._reset)
-            return replace(state, refused=state.refused + 1), Refusal(at)
+            return replace(state, refused=state.refused + 1), BreakerRefusal(at)
         case Phase.HALF_OPEN:
             if permit_id not in state.trials and len(state.trials) >= breaker.trials:
-                return state, Refusal(now_at + min(TRIAL_LOOK, breaker._reset))
+                return state, BreakerRefusal(now_at + min(TRIAL_LOOK, breaker._reset))
             trials = state.trials | {permit_id: NEVER if lapse is None else now_at + lapse}
             return replace(state, trials=trials), Permit(permit_id, state.epoch, is_trial=True)
 

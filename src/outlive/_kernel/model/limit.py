@@ -192,7 +192,7 @@ class Room(NamedTuple):
     """It must not begin before."""
 
 
-class Turn(NamedTuple):
+class LimitTurn(NamedTuple):
     """A call has to wait."""
 
     at: int
@@ -256,7 +256,7 @@ def check_cost(limit: RateLimit, cost: int) -> int:
 
 def ask_limit(
     limit: RateLimit, state: LimitState, *, cost: int, now_at: int, wait_max: int = 0, has_turn: bool = False
-) -> tuple[LimitState, Room | Turn]:
+) -> tuple[LimitState, Room | LimitTurn]:
     """Let a call through within `wait_max` microseconds, or say when it is its turn and line it up.
 
     `has_turn` is for a call that was lined up and comes back.
@@ -267,12 +267,12 @@ def ask_limit(
         at, tier = (planned_at, planned_tier) if planned_at > at else (at, tier)
     lined_up = _charged(limit, state.lined_up, cost, at)
     if at > now_at + wait_max:
-        return LimitState(state.spent, lined_up), Turn(at, tier)
+        return LimitState(state.spent, lined_up), LimitTurn(at, tier)
     # A call that comes back is in the plan already.
     return LimitState(_charged(limit, state.spent, cost, at), state.lined_up if has_turn else lined_up), Room(at)
 
 
-def try_limit(limit: RateLimit, state: LimitState, *, cost: int, now_at: int) -> tuple[LimitState, Room | Turn]:
+def try_limit(limit: RateLimit, state: LimitState, *, cost: int, now_at: int) -> tuple[LimitState, Room | LimitTurn]:
     """Let a call through at once, or say when that could be; it does not line up."""
     after, answer = ask_limit(limit, state, cost=cost, now_at=now_at)
     return (after if isinstance(answer, Room) else state), answer

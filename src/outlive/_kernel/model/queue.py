@@ -143,7 +143,7 @@ class QueueRecord(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True)
         return msgspec.structs.replace(self, spent=charge_limit(limit, self.spent, count, now_at))
 
 
-class Place(msgspec.Struct, frozen=True):
+class QueuePlace(msgspec.Struct, frozen=True):
     """Where a new run is placed: when it is to begin, in which queue, under which key and how far in front, and when a
     worker must have begun it."""
 
@@ -155,7 +155,7 @@ class Place(msgspec.Struct, frozen=True):
     begin_by: int = 0
 
 
-NOWHERE = Place()
+NOWHERE = QueuePlace()
 
 
 _decode = msgspec.json.Decoder(QueueRecord).decode

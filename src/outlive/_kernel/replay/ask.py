@@ -20,7 +20,7 @@ from outlive._kernel.journal.event import DetachedCancelled, DetachedEnded
 from outlive._kernel.journal.value import ValueCodec
 from outlive._kernel.model import Payload
 from outlive._kernel.model.instant import MICROSECONDS
-from outlive._kernel.model.queue import Place
+from outlive._kernel.model.queue import QueuePlace
 from outlive._kernel.replay.call import ChildCall, DetachedCall, EndWait, StepCall
 from outlive._kernel.replay.command import (
     AwaitEnd,
@@ -239,7 +239,7 @@ async def start_detached(
     tags: dict[str, str] | None = None,
     timeout_seconds: float | None = None,
     payload: Payload | None = None,
-    place: Place | None = None,
+    place: QueuePlace | None = None,
     name: str = "",
 ) -> str:
     """Start a tree of its own; its id, once it exists. Its input may lie in the store already: `payload`. Its place is

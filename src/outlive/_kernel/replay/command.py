@@ -30,7 +30,7 @@ from outlive._kernel.journal.event import (
 )
 from outlive._kernel.journal.recorded import shown_json
 from outlive._kernel.model import Failure, Payload, Retry, RunStatus
-from outlive._kernel.model.queue import Place, Queue
+from outlive._kernel.model.queue import Queue, QueuePlace
 
 if TYPE_CHECKING:
     from outlive._kernel.model.guard import Guard
@@ -206,7 +206,7 @@ class StartDetached(msgspec.Struct, frozen=True, gc=False):
     timeout_seconds: float | None
     payload: Payload | None = None
     """Its input, if that lies in the store already; else it is made of `arguments`."""
-    place: Place | None = None
+    place: QueuePlace | None = None
     """None for that of its workflow."""
 
 

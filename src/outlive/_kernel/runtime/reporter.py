@@ -37,7 +37,7 @@ SWEPT_MAX = 100
 """Cells of dead sessions that one session removes."""
 
 
-class Source(Protocol):
+class NoteSource(Protocol):
     """A part of the worker that knows the work of some runs."""
 
     def __call__(self, *, until_at: int, is_stored: bool, root_id: str = "") -> Iterable[Note]:
@@ -56,7 +56,7 @@ class Reporter:
         self._task: asyncio.Task[None] | None = None
         self._written = NOTHING
         self._is_closed = self._has_swept = False
-        self.sources: list[Source] = []
+        self.sources: list[NoteSource] = []
         self.alarm: asyncio.TimerHandle | None = None
         """Calls `look`; None while nothing is under way."""
 

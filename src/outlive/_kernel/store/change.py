@@ -150,7 +150,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The fault of the stored answer, if it is damaged: then `failure` says so too."""
 
 
-class Refusal(msgspec.Struct, frozen=True, kw_only=True):
+class MessageRefusal(msgspec.Struct, frozen=True, kw_only=True):
     """A message that is answered and becomes no event."""
 
     journal: int

@@ -45,8 +45,8 @@ from outlive._kernel.store.change import (
     ItemResult,
     Message,
     MessageKind,
+    MessageRefusal,
     Outcome,
-    Refusal,
     Watch,
 )
 from outlive._kernel.store.checkpoints import CheckpointTable
@@ -78,9 +78,9 @@ __all__ = [
     "ItemResult",
     "Message",
     "MessageKind",
+    "MessageRefusal",
     "Outcome",
     "QueueMeasure",
-    "Refusal",
     "Store",
     "Transaction",
     "Watch",
@@ -421,7 +421,7 @@ class Store(CellStore, CheckpointTable, ScheduleTable, StreamTable, Deletion, Au
     async def read_inbox(self, journals: Sequence[int]) -> dict[int, list[InboxMessage]]:
         """The waiting messages of these trees, oldest first; trees without any are left out."""
 
-    async def refuse_messages(self, worker_id: str, refusals: Sequence[Refusal]) -> None:
+    async def refuse_messages(self, worker_id: str, refusals: Sequence[MessageRefusal]) -> None:
         """Answer messages that become no events: each is deleted and its answer is kept with its key, in one
         transaction and without a row in a journal.
 

@@ -19,8 +19,8 @@ from outlive._kernel.store.contract import (
     Change,
     Claims,
     Message,
+    MessageRefusal,
     Outcome,
-    Refusal,
     Store,
     Transaction,
     Watch,
@@ -104,7 +104,7 @@ class MortalStore:
         what = "watch of " + ", ".join(watch.run_id for watch in watches)
         return await self._write(partial(self.inner.watch_ends, watches), what)
 
-    async def refuse_messages(self, worker_id: str, refusals: Sequence[Refusal]) -> None:
+    async def refuse_messages(self, worker_id: str, refusals: Sequence[MessageRefusal]) -> None:
         """See `Store`."""
         what = f"refusal of {len(refusals)} asks"
         await self._write(partial(self.inner.refuse_messages, worker_id, refusals), what)

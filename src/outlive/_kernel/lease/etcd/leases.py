@@ -13,7 +13,7 @@ from outlive._kernel.lease.etcd import keys
 from outlive._kernel.lease.etcd.address import EtcdAddress
 from outlive._kernel.lease.etcd.beat import EtcdBeat, backstop_of
 from outlive._kernel.lease.etcd.gateway import Gateway
-from outlive._kernel.lease.etcd.watch import Watch
+from outlive._kernel.lease.etcd.watch import EtcdWatch
 from outlive._kernel.lease.process import is_gone
 from outlive._kernel.lease.sessions import StoreLeases
 from outlive._kernel.store.contract import Beat, Store, WorkerInfo
@@ -59,7 +59,7 @@ class EtcdLeases(StoreLeases):
         self._thread: ThreadPoolExecutor | None = None
         self._id = ""
         self._leases: dict[str, int] = {}
-        self._watch: Watch | None = None
+        self._watch: EtcdWatch | None = None
         self._away_until: float | None = None
 
     @property
@@ -138,7 +138,7 @@ class EtcdLeases(StoreLeases):
     def watch(self, ring: Callable[[], None]) -> None:
         """See `Leases`."""
         if self._watch is None:
-            self._watch = Watch(self._new_gateway(), ring, random=self._clock.random)
+            self._watch = EtcdWatch(self._new_gateway(), ring, random=self._clock.random)
             self._clock.spawn(self._watch.run, name="outlive-etcd-watch")
         else:
             self._watch.ring = ring

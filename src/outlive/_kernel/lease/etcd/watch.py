@@ -23,7 +23,7 @@ PAUSE_SECONDS_MIN = 0.1
 PAUSE_SECONDS_MAX = 5.0
 
 
-class Watch:
+class EtcdWatch:
     """Rings until it is closed."""
 
     def __init__(

@@ -24,6 +24,7 @@ from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Any, NamedTuple
 
+from outlive._kernel.client.access import CommitAnswer
 from outlive._kernel.journal.codec import Row
 from outlive._kernel.model.instant import MICROSECONDS
 from outlive._kernel.runtime.commit.retry import CommitRetry
@@ -40,9 +41,7 @@ BIRTHS_MAX = 500
 TURNS_TO_THE_STORE = 3
 """Turns of the event loop after which the store has begun to write a batch."""
 
-Answer = Callable[[Outcome, int], None]
-"""Called with the outcome of a change and the handle of its journal."""
-BatchOutcomes = tuple[list[tuple[Change, Answer]], list[tuple[Outcome, int]]]
+BatchOutcomes = tuple[list[tuple[Change, CommitAnswer]], list[tuple[Outcome, int]]]
 """A batch and the outcomes of its changes."""
 
 
@@ -51,7 +50,7 @@ class Within(NamedTuple):
 
     transaction: Transaction
     change: Change
-    answer: Answer
+    answer: CommitAnswer
     void: Callable[[Exception | None], None]
     """Called if nothing was written, with the reason if it is the step's own failure: the tree must be discarded."""
 
@@ -65,12 +64,12 @@ class Committer:
         self._batch_max = batch_max
         self._overlaps = overlaps
         """Whether outcomes are answered while the next batch is written, which pays if the store is a server."""
-        self._queue: deque[tuple[Change, Answer]] = deque()
-        self._new: deque[tuple[Change, Answer]] = deque()
+        self._queue: deque[tuple[Change, CommitAnswer]] = deque()
+        self._new: deque[tuple[Change, CommitAnswer]] = deque()
         """Changes that create trees."""
-        self._batch: list[tuple[Change, Answer]] = []
+        self._batch: list[tuple[Change, CommitAnswer]] = []
         """The batch that the store was given last."""
-        self._before: list[tuple[Change, Answer]] = []
+        self._before: list[tuple[Change, CommitAnswer]] = []
         """The batch before it, whose outcomes may not be answered yet."""
         self._births: frozenset[int] | None = None
         """The nonces of the trees that these two create, once a caller has asked."""
@@ -78,7 +77,7 @@ class Committer:
         """When the store last answered a batch, by the clock of the loop."""
         self._pump: asyncio.Task[None] | None = None
         self._transactions: set[asyncio.Task[None]] = set()
-        self._held: dict[int, list[tuple[Change, Answer] | Within]] = {}
+        self._held: dict[int, list[tuple[Change, CommitAnswer] | Within]] = {}
         """By journal: changes that wait for the outcome of a step's transaction."""
         self._retry = CommitRetry(store, counters=counters, waiting=lambda: len(self._queue) + len(self._new) + 1)
         self._is_abandoned = False
@@ -93,7 +92,7 @@ class Committer:
         """Changes that have no outcome yet."""
         return len(self._queue) + len(self._new) + len(self._batch) + sum(map(len, self._held.values()))
 
-    def submit(self, change: Change, answer: Answer) -> None:
+    def submit(self, change: Change, answer: CommitAnswer) -> None:
         """Commit a change soon; `answer` is called from a plain callback once its outcome is durable."""
         assert change.rows, "every change proves by the next seq that it may be written"
         if self._is_abandoned:
@@ -163,7 +162,7 @@ class Committer:
         self._transactions.add(task)
         task.add_done_callback(self._transactions.discard)
 
-    async def _run_within(self, within: Within, earlier: list[tuple[Change, Answer]], behind: Row | None) -> None:
+    async def _run_within(self, within: Within, earlier: list[tuple[Change, CommitAnswer]], behind: Row | None) -> None:
         entries = [*earlier, (within.change, within.answer)]
         reason: Exception | None = None
         try:
@@ -191,7 +190,7 @@ class Committer:
     def _end_within(
         self,
         within: Within,
-        entries: list[tuple[Change, Answer]],
+        entries: list[tuple[Change, CommitAnswer]],
         outcomes: list[tuple[Outcome, int]],
         reason: Exception | None,
     ) -> None:
@@ -279,7 +278,7 @@ class Committer:
         finally:
             self._pump, self._before, self._batch, self._births = None, [], [], None
 
-    def _next_batch(self, previous: int) -> list[tuple[Change, Answer]]:
+    def _next_batch(self, previous: int) -> list[tuple[Change, CommitAnswer]]:
         """Take the next batch: changes of existing trees first, then new trees. If batches overlap, it is half of the
         changes that wait or were just written: while the store writes one half, the worker handles the outcomes of
         the other half."""
@@ -310,7 +309,7 @@ class Committer:
             commit.cancel()
             raise
 
-    def _answer(self, batch: list[tuple[Change, Answer]], outcomes: list[tuple[Outcome, int]]) -> None:
+    def _answer(self, batch: list[tuple[Change, CommitAnswer]], outcomes: list[tuple[Outcome, int]]) -> None:
         for (change, answer), (outcome, journal) in zip(batch, outcomes, strict=True):
             try:
                 answer(outcome, journal)
@@ -322,7 +321,7 @@ class Committer:
     def _refuse_rest(self, journal: int) -> None:
         """A change was refused, so refuse the later ones of its tree. The worker has discarded the tree, and
         no more will follow."""
-        refused: list[tuple[Change, Answer]] = []
+        refused: list[tuple[Change, CommitAnswer]] = []
         for entry in [*self._take_queued(journal), *self._held.pop(journal, ())]:
             if isinstance(entry, Within):
                 self.roll_back(entry.transaction)
@@ -333,14 +332,14 @@ class Committer:
             self._counters.conflicts += len(refused)
             self._answer(refused, [(Outcome.CONFLICT, journal)] * len(refused))
 
-    def _take_queued(self, journal: int) -> list[tuple[Change, Answer]]:
+    def _take_queued(self, journal: int) -> list[tuple[Change, CommitAnswer]]:
         taken = [entry for entry in self._queue if entry[0].journal == journal]
         if taken:
             self._queue = deque(entry for entry in self._queue if entry[0].journal != journal)
         return taken
 
     def _count(
-        self, batch: list[tuple[Change, Answer]], outcomes: list[tuple[Outcome, int]], took: float | None = None
+        self, batch: list[tuple[Change, CommitAnswer]], outcomes: list[tuple[Outcome, int]], took: float | None = None
     ) -> None:
         counters = self._counters
         counters.commits += 1

@@ -16,10 +16,10 @@ from typing import Any, TypeVar
 
 from outlive._kernel.model.breaker import (
     Breaker,
+    BreakerRefusal,
     BreakerState,
     Permit,
     Phase,
-    Refusal,
     ask_breaker,
     record_call,
     renew_trial,
@@ -29,8 +29,8 @@ from outlive._kernel.model.breaker import (
 from outlive._kernel.model.instant import MICROSECONDS
 from outlive._kernel.runtime.clock import Clock
 from outlive._kernel.runtime.failures import is_retryable
-from outlive._kernel.runtime.gate.cells import STORE_RETRY_SECONDS, Cells, StepOf
-from outlive._kernel.runtime.gate.ticket import End, Ticket
+from outlive._kernel.runtime.gate.cells import STORE_RETRY_SECONDS, LimitCells, StepOf
+from outlive._kernel.runtime.gate.ticket import AttemptEnd, Ticket
 from outlive._kernel.runtime.wakeup import Wakeup
 from outlive.errors import CommitUnknownError, StepInterruptedError, StepTimeoutError
 from outlive.telemetry import Counters, log
@@ -50,7 +50,7 @@ Spawn = Callable[[Coroutine[Any, Any, None]], "asyncio.Task[None]"]
 class Breakers:
     """The breakers of one engine."""
 
-    def __init__(self, cells: Cells, *, clock: Clock, counters: Counters, spawn: Spawn) -> None:
+    def __init__(self, cells: LimitCells, *, clock: Clock, counters: Counters, spawn: Spawn) -> None:
         self._cells = cells
         self._clock = clock
         self._counters = counters
@@ -65,7 +65,7 @@ class Breakers:
         if (report := self._reports.get(breaker.name)) is not None and not report.done():
             await asyncio.wait([report])
 
-        def ask(state: BreakerState, now_at: int) -> tuple[BreakerState, tuple[Permit | Refusal, int]]:
+        def ask(state: BreakerState, now_at: int) -> tuple[BreakerState, tuple[Permit | BreakerRefusal, int]]:
             lapse = _TRIAL if breaker.shared else None
             after, answer = ask_breaker(breaker, state, permit_id=ticket.permit_id, now_at=now_at, lapse=lapse)
             return after, (answer, now_at)
@@ -77,21 +77,21 @@ class Breakers:
         ticket.permit = None
         return (answer.at - now_at) / MICROSECONDS
 
-    def record_end(self, ticket: Ticket, end: End) -> None:
+    def record_end(self, ticket: Ticket, end: AttemptEnd) -> None:
         """An attempt has ended."""
         breaker = ticket.guard.breaker
         # An attempt that has not passed returns its permit in `Gate._pass`.
         if breaker is not None and ticket.permit is not None and ticket.passed_at and not self.is_closed:
             self._record(breaker, ticket.permit, end)
 
-    def _record(self, breaker: Breaker, permit: Permit, end: End) -> None:
+    def _record(self, breaker: Breaker, permit: Permit, end: AttemptEnd) -> None:
         change = partial(_state_after, breaker, permit, end)
         if not breaker.shared:
             has_opened = self._cells.change_own(breaker, change)
             self._note(breaker, has_opened=has_opened)
             return
         # The end of a trial begins an epoch, so recording it twice does the same as recording it once.
-        is_repeatable = end is not End.BAD or permit.is_trial
+        is_repeatable = end is not AttemptEnd.BAD or permit.is_trial
         after = self._reports.get(breaker.name)
         report = self._spawn(self._report(breaker, change, is_repeatable=is_repeatable, after=after))
         self._reports[breaker.name] = report
@@ -134,7 +134,7 @@ class Breakers:
         breaker = ticket.guard.breaker
         permit, ticket.permit = ticket.permit, None
         if breaker is not None and permit is not None:
-            self._record(breaker, permit, End.UNKNOWN)
+            self._record(breaker, permit, AttemptEnd.UNKNOWN)
 
     def renew_later(self, ticket: Ticket) -> None:
         """Renew the trial of a shared breaker every `RENEW_SECONDS` until it ends."""
@@ -158,21 +158,21 @@ class Breakers:
             self.renew_later(ticket)
 
 
-def end_of(breaker: Breaker | None, error: BaseException | None) -> End:
+def end_of(breaker: Breaker | None, error: BaseException | None) -> AttemptEnd:
     """How a breaker counts an attempt that raised this, or returned."""
     if breaker is None or error is None:
-        return End.GOOD
+        return AttemptEnd.GOOD
     if isinstance(error, StepTimeoutError | StepInterruptedError) or not isinstance(error, Exception):
-        return End.BAD
-    return End.BAD if is_retryable(error, breaker.on) else End.GOOD
+        return AttemptEnd.BAD
+    return AttemptEnd.BAD if is_retryable(error, breaker.on) else AttemptEnd.GOOD
 
 
-def _state_after(breaker: Breaker, permit: Permit, end: End, state: BreakerState, now_at: int) -> Any:
+def _state_after(breaker: Breaker, permit: Permit, end: AttemptEnd, state: BreakerState, now_at: int) -> Any:
     """The state after an outcome, and whether that has opened the breaker."""
-    if end is End.UNKNOWN:
+    if end is AttemptEnd.UNKNOWN:
         return withdraw_permit(breaker, state, permit.id, now_at=now_at), False
     before = settled(breaker, state, now_at=now_at)
-    after = record_call(breaker, before, permit, is_good=end is End.GOOD, now_at=now_at)
+    after = record_call(breaker, before, permit, is_good=end is AttemptEnd.GOOD, now_at=now_at)
     return after, after.phase is Phase.OPEN and after.epoch != before.epoch
 
 

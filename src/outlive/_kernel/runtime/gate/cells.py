@@ -28,7 +28,7 @@ StepOf = Callable[[Any, int], tuple[Any, T]]
 _encode = msgspec.json.Encoder().encode
 
 
-class Cells:
+class LimitCells:
     """The states of one engine's breakers and limits."""
 
     def __init__(self, store: Store, clock: Clock) -> None:

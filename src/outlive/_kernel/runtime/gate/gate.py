@@ -20,11 +20,11 @@ from outlive._kernel.journal.event import StepDelayed
 from outlive._kernel.model.breaker import Breaker
 from outlive._kernel.model.guard import Guard
 from outlive._kernel.model.instant import MICROSECONDS
-from outlive._kernel.model.limit import LimitState, RateLimit, Room, Turn, ask_limit, give_back, try_limit
+from outlive._kernel.model.limit import LimitState, LimitTurn, RateLimit, Room, ask_limit, give_back, try_limit
 from outlive._kernel.replay.command import RunStep
 from outlive._kernel.runtime.clock import Clock
 from outlive._kernel.runtime.gate.breakers import Breakers
-from outlive._kernel.runtime.gate.cells import Cells
+from outlive._kernel.runtime.gate.cells import LimitCells
 from outlive._kernel.runtime.gate.ticket import Ticket
 from outlive._kernel.store.contract import Store
 from outlive._tasks import own_task
@@ -85,7 +85,7 @@ class Gate:
     """Lets the attempts of one engine through."""
 
     def __init__(self, store: Store, *, clock: Clock, counters: Counters) -> None:
-        self._cells = Cells(store, clock)
+        self._cells = LimitCells(store, clock)
         self._clock = clock
         self._counters = counters
         self._tasks: set[asyncio.Task[None]] = set()
@@ -224,7 +224,7 @@ class Gate:
     async def _ask_limit(self, ticket: Ticket, limit: RateLimit, cost: int, command: RunStep) -> _Wait | None:
         may_wait = limit.when_full == "wait" or command.options.parks
 
-        def ask(state: LimitState, now_at: int) -> tuple[LimitState, tuple[Room | Turn, int]]:
+        def ask(state: LimitState, now_at: int) -> tuple[LimitState, tuple[Room | LimitTurn, int]]:
             if may_wait:
                 after, answer = ask_limit(
                     limit, state, cost=cost, now_at=now_at, wait_max=_WAIT_MAX, has_turn=command.has_turn

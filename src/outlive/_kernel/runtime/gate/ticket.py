@@ -11,7 +11,7 @@ from outlive._kernel.model.guard import Guard
 from outlive._kernel.runtime.clock import Alarm, Clock
 
 
-class End(enum.Enum):
+class AttemptEnd(enum.Enum):
     """How an attempt ended, as a breaker counts it."""
 
     GOOD = "good"
@@ -37,7 +37,12 @@ class Ticket:
     )
 
     def __init__(
-        self, guard: Guard, permit_id: str, *, slot_freed: Callable[[], None], over: Callable[[Ticket, End], None]
+        self,
+        guard: Guard,
+        permit_id: str,
+        *,
+        slot_freed: Callable[[], None],
+        over: Callable[[Ticket, AttemptEnd], None],
     ) -> None:
         self.guard = guard
         self.permit_id = permit_id
@@ -57,7 +62,7 @@ class Ticket:
         """Whether it is over; asked again after every wait."""
         return self.is_over
 
-    def end(self, end: End) -> None:
+    def end(self, end: AttemptEnd) -> None:
         """The attempt has ended; the first end counts."""
         if self.is_over:
             return

@@ -13,7 +13,7 @@ from typing import Protocol
 from outlive._kernel.model.pause import Pauses, pause_of
 from outlive._kernel.runtime.session.requests import ClaimRequests
 from outlive._kernel.runtime.steps.executor import Executor
-from outlive._kernel.runtime.tree.holding import Hold, pause_in
+from outlive._kernel.runtime.tree.holding import TreeHold, pause_in
 from outlive._kernel.runtime.tree.live import EVENTS_AT_ONCE, LiveTree
 from outlive._kernel.runtime.tree.phase import TreePhase
 from outlive._kernel.runtime.tree.trees import LiveTrees
@@ -56,7 +56,7 @@ class TreeInboxes:
         hold = pause_in(inbox)
         if hold is not None or live.hold is not None:
             # All messages stay in the inbox. What would let the tree go on lets another claim do so.
-            self.hold(live, hold or Hold())
+            self.hold(live, hold or TreeHold())
             # A claim may find messages and a pause: what its replay left to do does not begin, and must not be written.
             self._mover.start_durable(live)
             return
@@ -108,7 +108,7 @@ class TreeInboxes:
         """Whether a workflow is paused, as far as is known here."""
         return bool(self.pauses) and pause_of(self.pauses, workflow) is not None
 
-    def hold(self, live: LiveTree, hold: Hold) -> None:
+    def hold(self, live: LiveTree, hold: TreeHold) -> None:
         """Begin nothing more of a tree. When the attempts that run have ended, it is parked or released."""
         if live.hold is None:
             for command in self._executor.withdraw_waiting(live):
@@ -122,6 +122,6 @@ class TreeInboxes:
         self.pauses = pauses
         for live in self._trees.active() if pauses else ():
             if live.journal and live.hold is None and self.is_paused(live.fold.root.workflow):
-                self.hold(live, Hold())
+                self.hold(live, TreeHold())
                 if live.phase is not TreePhase.REPLAYING:
                     self._mover.settle(live)

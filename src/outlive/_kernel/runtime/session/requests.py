@@ -9,7 +9,7 @@ from __future__ import annotations
 from outlive._kernel.replay.command import AwaitEnd
 from outlive._kernel.runtime.tree.live import LiveTree
 from outlive._kernel.runtime.wakeup import Wakeup
-from outlive._kernel.store.contract import Refusal
+from outlive._kernel.store.contract import MessageRefusal
 
 
 class ClaimRequests:
@@ -21,7 +21,7 @@ class ClaimRequests:
         """Trees, and the ends of other trees that they wait for."""
         self.watched: set[str] = set()
         """Runs that trees of this session watch: if one of them ends here, there is a message for such a tree."""
-        self.refusals: list[tuple[LiveTree, list[Refusal]]] = []
+        self.refusals: list[tuple[LiveTree, list[MessageRefusal]]] = []
         """Trees, and the asks that they have refused."""
         self.may_lack_trees = False
         """Whether this worker may own trees in the store that are not in its memory."""
@@ -54,7 +54,7 @@ class ClaimRequests:
         self.lookups.append((live, waits))
         self.wakeup.ring()
 
-    def refuse(self, live: LiveTree, refusals: list[Refusal]) -> None:
+    def refuse(self, live: LiveTree, refusals: list[MessageRefusal]) -> None:
         """Give asks that a tree has refused their answers, before its inbox is read again."""
         self.refusals.append((live, refusals))
         self.wakeup.ring()

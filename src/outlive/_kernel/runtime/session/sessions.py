@@ -14,6 +14,7 @@ import threading
 from collections.abc import Callable
 from functools import partial
 
+from outlive._kernel.client.access import CommitAnswer
 from outlive._kernel.client.placing import declared_queues
 from outlive._kernel.client.waiters import Waiters
 from outlive._kernel.define.intervention import OF_RUN
@@ -26,7 +27,7 @@ from outlive._kernel.model.pause import PAUSES_CELL, Pauses, pauses_in
 from outlive._kernel.model.payload import Blob
 from outlive._kernel.model.under_way import Report, cell_of
 from outlive._kernel.model.worker import WorkerOptions, queues_of, session_id
-from outlive._kernel.runtime.commit.committer import Answer, Committer
+from outlive._kernel.runtime.commit.committer import Committer
 from outlive._kernel.runtime.environment import Environment
 from outlive._kernel.runtime.gate.gate import Gate
 from outlive._kernel.runtime.lease_deadline import LeaseDeadline
@@ -203,7 +204,7 @@ class WorkerSessions:
         self._requests.look()
 
     def begin(
-        self, run_id: str, event: RunCreated, blobs: list[Blob], answer: Answer, audit: Action | None = None
+        self, run_id: str, event: RunCreated, blobs: list[Blob], answer: CommitAnswer, audit: Action | None = None
     ) -> bool:
         """Create and own a tree, if this worker can run it and has room."""
         worker = self._worker

@@ -23,6 +23,7 @@ from functools import partial
 
 import msgspec
 
+from outlive._kernel.client.access import CommitAnswer
 from outlive._kernel.client.birth import birth
 from outlive._kernel.client.waiters import Waiters
 from outlive._kernel.journal.event import AnyEvent, RunCreated, StepFailed, StepSucceeded
@@ -30,7 +31,7 @@ from outlive._kernel.model import Run, RunStatus
 from outlive._kernel.model.instant import MICROSECONDS
 from outlive._kernel.model.payload import Blob
 from outlive._kernel.replay.command import CancelStep, RunStep
-from outlive._kernel.runtime.commit.committer import Answer, Committer, Within
+from outlive._kernel.runtime.commit.committer import Committer, Within
 from outlive._kernel.runtime.environment import Environment
 from outlive._kernel.runtime.gate.gate import Gate
 from outlive._kernel.runtime.lease_deadline import LeaseDeadline
@@ -44,9 +45,9 @@ from outlive._kernel.runtime.tree.alarms import Alarms
 from outlive._kernel.runtime.tree.attempt import Attempt
 from outlive._kernel.runtime.tree.claim_data import ClaimData, blob_ids
 from outlive._kernel.runtime.tree.draft import Draft, Effect
-from outlive._kernel.runtime.tree.emitter import Source
+from outlive._kernel.runtime.tree.emitter import ItemSource
 from outlive._kernel.runtime.tree.events import event_of_success, with_arguments
-from outlive._kernel.runtime.tree.holding import Hold
+from outlive._kernel.runtime.tree.holding import TreeHold
 from outlive._kernel.runtime.tree.live import EVENTS_AT_ONCE, LiveTree
 from outlive._kernel.runtime.tree.observer_calls import ObserverCalls
 from outlive._kernel.runtime.tree.phase import TreePhase
@@ -160,7 +161,7 @@ class Worker:
         return max(0, self._limits.runs_active_max - len(self.trees))
 
     def begin(
-        self, run_id: str, event: RunCreated, blobs: list[Blob], answer: Answer, audit: Action | None = None
+        self, run_id: str, event: RunCreated, blobs: list[Blob], answer: CommitAnswer, audit: Action | None = None
     ) -> None:
         """Create a tree and own it in one commit; `answer` is called with the outcome."""
         live = self._new_live(run_id, nonce=event.nonce, journal=0)
@@ -186,7 +187,7 @@ class Worker:
         self.trees.expect(live)
         self._committer.submit(draft.change, partial(self._on_begun, live, draft, answer))
 
-    def _on_begun(self, live: LiveTree, draft: Draft, answer: Answer, outcome: Outcome, journal: int) -> None:
+    def _on_begun(self, live: LiveTree, draft: Draft, answer: CommitAnswer, outcome: Outcome, journal: int) -> None:
         if outcome is not Outcome.COMMITTED:
             # Another run has the id, or it has to get in line: it was never stored, so there is nothing to look for.
             live.in_flight -= 1
@@ -200,7 +201,7 @@ class Worker:
             self._counters.runs_started += 1
             self.trees.add(journal, live)
             if self.inboxes.pauses and self.inboxes.is_paused(live.fold.root.workflow):
-                live.hold = Hold()  # It was paused while its creation was under way.
+                live.hold = TreeHold()  # It was paused while its creation was under way.
         answer(outcome, journal)
         self._on_committed(live, draft, outcome, journal)
         if live.phase is TreePhase.MOVING:
@@ -226,7 +227,7 @@ class Worker:
             self._listen(live, run)
         self.trees.add(journal, live)
         if self.inboxes.is_paused(run.workflow):
-            live.hold = Hold()  # It was claimed before the pause was known here.
+            live.hold = TreeHold()  # It was claimed before the pause was known here.
         if found.blobs:
             ids = blob_ids([found.journals.get(journal, [])], [inbox])
             live.payloads.add({id: found.blobs[id] for id in ids if id in found.blobs})
@@ -295,7 +296,7 @@ class Worker:
             if live.unsaid is said:
                 live.unsaid = []
 
-        source = Source(live.id, live.journal, epoch=live.fold.root.epoch)
+        source = ItemSource(live.id, live.journal, epoch=live.fold.root.epoch)
         self._streams.say(source, said, done, blobs=draft.change.blobs)
 
     def deliver(self, journal: int, inbox: list[InboxMessage], blobs: dict[str, bytes]) -> None:

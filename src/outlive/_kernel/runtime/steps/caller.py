@@ -25,7 +25,7 @@ from outlive._kernel.runtime.failures import StepRaised
 from outlive._kernel.runtime.lease_deadline import LeaseDeadline
 from outlive._kernel.runtime.steps.context import in_context
 from outlive._kernel.runtime.steps.heartbeats import HeartbeatWatch
-from outlive._kernel.runtime.steps.process_child import Beat, Job, Progressed, Report
+from outlive._kernel.runtime.steps.process_child import ChildBeat, ChildJob, ChildReport, Progressed
 from outlive._kernel.runtime.steps.processes import ProcessLane
 from outlive._kernel.runtime.steps.threads import ThreadLane
 from outlive._kernel.runtime.steps.transactions import TransactionSteps
@@ -187,7 +187,7 @@ class StepCaller:
 
     async def _call_in_process(self, live: LiveTree, attempt: Attempt) -> bytes:
         command, known = attempt.command, attempt.context()
-        job = Job(
+        job = ChildJob(
             step=command.step.name,
             known_as=command.step.known_as,
             module=command.step.fn.__module__,
@@ -230,11 +230,11 @@ class StepCaller:
         call = self._in_time(attempt, around(self._on_step, attempt.context(), decoded))
         return codec.encode(await in_context(call, context), what)
 
-    def _on_report(self, live: LiveTree, attempt: Attempt, message: Report) -> None:
+    def _on_report(self, live: LiveTree, attempt: Attempt, message: ChildReport) -> None:
         if isinstance(message, Progressed):
             attempt.beat()
             self._reports.progressed(live, attempt, message.progress)
-        elif isinstance(message, Beat):
+        elif isinstance(message, ChildBeat):
             attempt.beat()
         else:
             fields: dict[str, Any] = TAGGED.decode(message.fields, f"what step {attempt.command.call} publishes")

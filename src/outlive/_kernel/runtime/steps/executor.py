@@ -27,7 +27,7 @@ from outlive._kernel.runtime.environment import Environment
 from outlive._kernel.runtime.failures import describe
 from outlive._kernel.runtime.gate.breakers import end_of
 from outlive._kernel.runtime.gate.gate import Gate
-from outlive._kernel.runtime.gate.ticket import End
+from outlive._kernel.runtime.gate.ticket import AttemptEnd
 from outlive._kernel.runtime.lease_deadline import LOOK_AGAIN_SECONDS, LeaseDeadline
 from outlive._kernel.runtime.reporter import REPORT_SECONDS, Reporter
 from outlive._kernel.runtime.steps.caller import NotHeld, StepCaller
@@ -35,7 +35,7 @@ from outlive._kernel.runtime.steps.next_attempt import next_attempt
 from outlive._kernel.runtime.steps.notes import AttemptNotes
 from outlive._kernel.runtime.steps.unstorable import encode_result, undo_at_once
 from outlive._kernel.runtime.tree.attempt import Attempt
-from outlive._kernel.runtime.tree.emitter import Emitter, Source
+from outlive._kernel.runtime.tree.emitter import Emitter, ItemSource
 from outlive._kernel.runtime.tree.live import LiveTree
 from outlive._kernel.runtime.tree.step_reports import StepReports
 from outlive._kernel.runtime.tree.stream_writer import StreamWriter
@@ -112,7 +112,7 @@ class Executor:
         """For the first item that an attempt emits; from any thread."""
         live.has_readers = True
         command = attempt.command
-        source = Source(live.id, live.journal, command.run, command.call, command.attempt, attempt.epoch)
+        source = ItemSource(live.id, live.journal, command.run, command.call, command.attempt, attempt.epoch)
         return self._streams.open(source)
 
     def _admit(self, live: LiveTree, attempt: Attempt) -> None:
@@ -151,7 +151,7 @@ class Executor:
             attempt.cancel()
             if attempt.ticket is not None:
                 # An attempt that is cancelled in the middle of its call was too slow; before it, that says nothing.
-                attempt.ticket.end(End.BAD if attempt.has_begun else End.UNKNOWN)
+                attempt.ticket.end(AttemptEnd.BAD if attempt.has_begun else AttemptEnd.UNKNOWN)
         if (waiting := live.cancelled_turns.pop((run, call), None)) is not None:
             self._gate.give_back(waiting)
 
@@ -160,7 +160,7 @@ class Executor:
         for attempt in live.attempts.values():
             attempt.cancel()
             if attempt.ticket is not None:
-                attempt.ticket.end(End.UNKNOWN)
+                attempt.ticket.end(AttemptEnd.UNKNOWN)
         live.attempts.clear()
 
     def withdraw_waiting(self, live: LiveTree) -> list[RunStep]:
@@ -223,7 +223,7 @@ class Executor:
                     break
                 continue
             if attempt.ticket is not None:
-                attempt.ticket.end(End.UNKNOWN)
+                attempt.ticket.end(AttemptEnd.UNKNOWN)
             if is_wanted:
                 self._admit(live, attempt)
         if self._queue or self._passed:
@@ -269,7 +269,7 @@ class Executor:
             self.running -= 1
             del self.under_way[attempt]
         if ticket is not None:
-            ticket.end(end_of(ticket.guard.breaker, raised) if attempt.has_begun else End.UNKNOWN)
+            ticket.end(end_of(ticket.guard.breaker, raised) if attempt.has_begun else AttemptEnd.UNKNOWN)
         if attempt.is_wanted:
             del live.attempts[command.run, command.call]
             self._reports.ended(live, attempt, result, failure)

@@ -44,7 +44,7 @@ ARE_YOU_THERE = b""
 """In place of a job: the answer is `Ready`."""
 
 
-class Job(msgspec.Struct, frozen=True):
+class ChildJob(msgspec.Struct, frozen=True):
     """One attempt of a step, and what it may know of itself."""
 
     step: str
@@ -75,7 +75,7 @@ class Progressed(msgspec.Struct, frozen=True, tag=True):
     progress: bytes
 
 
-class Beat(msgspec.Struct, frozen=True, tag=True):
+class ChildBeat(msgspec.Struct, frozen=True, tag=True):
     """The step called `heartbeat` without progress."""
 
 
@@ -109,13 +109,13 @@ class Raised(msgspec.Struct, frozen=True, tag=True):
     """It returned, and what it returned cannot be stored."""
 
 
-Report = Progressed | Beat | Published
+ChildReport = Progressed | ChildBeat | Published
 """Any message that a step sends before it ends."""
-Message = Ready | Report | Emitted | Returned | Raised
+ChildMessage = Ready | ChildReport | Emitted | Returned | Raised
 
 encode = msgspec.msgpack.Encoder().encode
-decode_message = msgspec.msgpack.Decoder(Message).decode
-_decode_job = msgspec.msgpack.Decoder(Job).decode
+decode_message = msgspec.msgpack.Decoder(ChildMessage).decode
+_decode_job = msgspec.msgpack.Decoder(ChildJob).decode
 
 
 def serve(connection: Connection, parent_id: int) -> None:
@@ -142,7 +142,7 @@ class Wire:
         self._connection = connection
         self._lock = threading.Lock()
 
-    def send(self, message: Message) -> None:
+    def send(self, message: ChildMessage) -> None:
         """Send a message to the parent."""
         data = encode(message)
         with self._lock, suppress(OSError):  # The parent is gone, and this process is about to be.
@@ -152,7 +152,7 @@ class Wire:
 class JobStep:
     """The step behind `outlive.current_step()` in a process of its own."""
 
-    def __init__(self, job: Job, wire: Wire) -> None:
+    def __init__(self, job: ChildJob, wire: Wire) -> None:
         self._job, self._wire = job, wire
         self.is_over = False
         self.engine = None
@@ -185,7 +185,7 @@ class JobStep:
             return
         if progress is None:
             if self._job.must_beat:
-                self._wire.send(Beat())
+                self._wire.send(ChildBeat())
         else:
             self._wire.send(Progressed(self._encode(progress, f"the progress of step {self._job.call}")))
 
@@ -212,7 +212,7 @@ class JobStep:
         return data
 
 
-def _work(job: Job, wire: Wire) -> Returned | Raised:
+def _work(job: ChildJob, wire: Wire) -> Returned | Raised:
     source = JobStep(job, wire)
     try:
         step = _find(job)
@@ -237,7 +237,7 @@ def _raised(error: BaseException, *, is_unstorable: bool = False) -> Raised:
     return Raised(_renamed(describe(error)), classes, is_final(error), is_unstorable)
 
 
-def _find(job: Job) -> StepSpec:
+def _find(job: ChildJob) -> StepSpec:
     name = job.known_as or job.step
     step = REGISTRY.find_step(name)
     if step is None and job.module != "__main__":

@@ -24,15 +24,15 @@ from outlive._kernel.runtime.clock import Clock
 from outlive._kernel.runtime.failures import StepRaised
 from outlive._kernel.runtime.steps.process_child import (
     ARE_YOU_THERE,
-    Beat,
+    ChildBeat,
+    ChildJob,
+    ChildMessage,
+    ChildReport,
     Emitted,
-    Job,
-    Message,
     Progressed,
     Published,
     Raised,
     Ready,
-    Report,
     Returned,
     decode_message,
     encode,
@@ -134,7 +134,7 @@ class ProcessLane:
         process.kill()
 
 
-OnReport = Callable[[Report], None]
+OnReport = Callable[[ChildReport], None]
 Emit = Callable[[str, bytes], Future[None] | None]
 
 
@@ -177,7 +177,7 @@ class StepProcess:
         finally:
             late.cancel()
 
-    async def run(self, job: Job, report: OnReport, emit: Emit | None = None) -> bytes:
+    async def run(self, job: ChildJob, report: OnReport, emit: Emit | None = None) -> bytes:
         """The encoded result of a step; `report` is called with its progress and what it publishes, and `emit`, on
         another thread, with what it emits.
 
@@ -209,12 +209,12 @@ class StepProcess:
 
     # -- Its messages --------------------------------------------------------------------------------------------------
 
-    def _on_message(self, message: Ready | Report | Returned | Raised) -> None:
+    def _on_message(self, message: Ready | ChildReport | Returned | Raised) -> None:
         match message:
             case Ready():
                 if not self._ready.done():
                     self._ready.set_result(None)
-            case Progressed() | Beat() | Published():
+            case Progressed() | ChildBeat() | Published():
                 self._report(message)
             case Returned() | Raised():
                 if self._answer is not None and not self._answer.done():
@@ -257,8 +257,8 @@ class StepProcess:
         while (job := self._jobs.get()) is not None:
             connection.send_bytes(job)
             del job
-            message: Message = Progressed(b"")
-            while isinstance(message, Report | Emitted):
+            message: ChildMessage = Progressed(b"")
+            while isinstance(message, ChildReport | Emitted):
                 message = decode_message(_receive(process, connection))
                 if isinstance(message, Emitted):
                     self._take_item(message)
@@ -327,7 +327,7 @@ def _how_it_ended(code: int | None) -> str:
     return f"was killed by {name}{hint}"
 
 
-def _ignore(message: Report) -> None:
+def _ignore(message: ChildReport) -> None:
     """No job runs: there is no attempt to report to."""
 
 

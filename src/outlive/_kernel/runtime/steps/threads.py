@@ -16,7 +16,7 @@ from outlive._kernel.runtime.clock import Clock
 
 Late = Callable[[Any, BaseException | None], None]
 """Called on the event loop with what a call returned or raised after it was cancelled."""
-Job = tuple[Callable[[], Any], contextvars.Context, asyncio.AbstractEventLoop, "asyncio.Future[Any]", Late | None]
+ThreadJob = tuple[Callable[[], Any], contextvars.Context, asyncio.AbstractEventLoop, "asyncio.Future[Any]", Late | None]
 
 
 class ThreadLane:
@@ -27,7 +27,7 @@ class ThreadLane:
         self._threads_max = threads_max
         self._threads = 0
         self._busy = 0
-        self._queue: SimpleQueue[Job | None] = SimpleQueue()
+        self._queue: SimpleQueue[ThreadJob | None] = SimpleQueue()
 
     @property
     def busy(self) -> int:

@@ -10,13 +10,13 @@ from outlive._kernel.journal.failure import failure_of
 from outlive._kernel.model import child_id
 from outlive._kernel.replay.execution import Execution
 from outlive._kernel.replay.serving import judge
-from outlive._kernel.store.contract import Answer, InboxMessage, Refusal
+from outlive._kernel.store.contract import Answer, InboxMessage, MessageRefusal
 from outlive.errors import UnreadableError
 
 
 def judged(
     event: AnyEvent, message: InboxMessage, execution: Execution, *, journal: int
-) -> tuple[AnyEvent, Refusal | None]:
+) -> tuple[AnyEvent, MessageRefusal | None]:
     """The event of an ask, and why there is to be none: the run refuses it, or it cannot be read."""
     failure = None
     if message.fault and message.key:
@@ -26,7 +26,7 @@ def judged(
         event = replace(event, checked=is_checked)
     if failure is None:
         return event, None
-    return event, Refusal(journal=journal, message=message.id, answer=Answer(key=message.key, failure=failure))
+    return event, MessageRefusal(journal=journal, message=message.id, answer=Answer(key=message.key, failure=failure))
 
 
 def answer_of(event: AskAnswered, root_id: str) -> Answer:

@@ -19,7 +19,7 @@ Item = tuple[str, bytes]
 """The name of a stream, and the JSON of an item."""
 
 
-class Source(NamedTuple):
+class ItemSource(NamedTuple):
     """The source of these items: one attempt of a step, or a workflow."""
 
     root_id: str
@@ -34,7 +34,7 @@ class Source(NamedTuple):
 class Emitter:
     """The items of one attempt, in order."""
 
-    def __init__(self, source: Source, *, loop: asyncio.AbstractEventLoop, wake: Callable[[Emitter], None]) -> None:
+    def __init__(self, source: ItemSource, *, loop: asyncio.AbstractEventLoop, wake: Callable[[Emitter], None]) -> None:
         self.source = source
         self._loop = loop
         self._wake = wake

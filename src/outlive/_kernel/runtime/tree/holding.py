@@ -15,7 +15,7 @@ import msgspec
 from outlive._kernel.store.contract import InboxMessage, MessageKind
 
 
-class Hold(msgspec.Struct, frozen=True):
+class TreeHold(msgspec.Struct, frozen=True):
     """The plan for a held tree when nothing of it runs any more: it is parked or released."""
 
     reason: str = ""
@@ -29,7 +29,7 @@ def cancels_root(inbox: Iterable[InboxMessage]) -> bool:
     return any(message.kind is MessageKind.CANCEL and message.run == 0 for message in inbox)
 
 
-def pause_in(inbox: Iterable[InboxMessage]) -> Hold | None:
+def pause_in(inbox: Iterable[InboxMessage]) -> TreeHold | None:
     """How a tree with this inbox is to be held; None if a message wants it to go on, or does not say."""
     pauses: list[InboxMessage] = []
     for message in inbox:
@@ -37,4 +37,4 @@ def pause_in(inbox: Iterable[InboxMessage]) -> Hold | None:
             pauses.append(message)
         elif message.kind is MessageKind.RESUME or cancels_root([message]):
             pauses = []
-    return Hold(pauses[-1].name, tuple(message.id for message in pauses)) if pauses else None
+    return TreeHold(pauses[-1].name, tuple(message.id for message in pauses)) if pauses else None

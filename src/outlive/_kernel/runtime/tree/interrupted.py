@@ -13,7 +13,7 @@ from outlive._kernel.replay.execution import Execution
 from outlive._kernel.runtime.tree.attempt import Attempt
 
 
-class Tree(Protocol):
+class InterruptedTree(Protocol):
     """A tree that moves, as far as it matters here."""
 
     attempts: dict[tuple[int, str], Attempt]
@@ -23,7 +23,7 @@ class Tree(Protocol):
     retries: dict[tuple[int, str], RunStep]
 
 
-def interrupted_by(command: CancelStep, live: Tree) -> tuple[Interrupted, ...]:
+def interrupted_by(command: CancelStep, live: InterruptedTree) -> tuple[Interrupted, ...]:
     """The step that is cancelled because its run is to end, if it runs or waits for its next attempt."""
     if not _is_to_end(command, live):
         return ()
@@ -45,13 +45,13 @@ def interrupted_by(command: CancelStep, live: Tree) -> tuple[Interrupted, ...]:
     return (step,)
 
 
-def interrupted_before(command: CancelStep, live: Tree) -> tuple[Interrupted, ...]:
+def interrupted_before(command: CancelStep, live: InterruptedTree) -> tuple[Interrupted, ...]:
     """The step that a cancel interrupted, as a replay knows it: the call alone, because the journal has no event of an
     attempt that did not end."""
     return (Interrupted(call=command.call, run=command.run),) if _is_to_end(command, live) else ()
 
 
-def _is_to_end(command: CancelStep, live: Tree) -> bool:
+def _is_to_end(command: CancelStep, live: InterruptedTree) -> bool:
     frame = live.execution.frames.get(command.run)
     is_stopped = frame is not None and (frame.cancel_reason is not None or frame.is_timed_out)
     return is_stopped and len(live.interrupted) < INTERRUPTED_MAX

@@ -65,7 +65,7 @@ from outlive._kernel.runtime.tree.asks import answer_of, judged
 from outlive._kernel.runtime.tree.attempt import Attempt
 from outlive._kernel.runtime.tree.draft import Draft, Effect
 from outlive._kernel.runtime.tree.events import event_of_message
-from outlive._kernel.runtime.tree.holding import Hold
+from outlive._kernel.runtime.tree.holding import TreeHold
 from outlive._kernel.runtime.tree.intent import intent_of, interruption_of, is_interrupted, unbegun
 from outlive._kernel.runtime.tree.interrupted import interrupted_by
 from outlive._kernel.runtime.tree.item import item_of
@@ -77,7 +77,7 @@ from outlive._kernel.runtime.tree.run_log import NOTABLE
 from outlive._kernel.runtime.tree.stream_lines import emitted
 from outlive._kernel.runtime.tree.translating import TRANSLATED, Translated, event_of_command
 from outlive._kernel.runtime.tree.undo import undo_cut_off, undo_failed
-from outlive._kernel.store.contract import Change, Claim, InboxMessage, MessageKind, Refusal
+from outlive._kernel.store.contract import Change, Claim, InboxMessage, MessageKind, MessageRefusal
 from outlive._kernel.store.streams import StreamLines
 from outlive.errors import OutliveError
 from outlive.errors.store import HistoryTooLongError
@@ -166,7 +166,7 @@ class LiveTree:
         self.begun: set[tuple[int, str]] = set()
         """Steps that are called once and were called here, and whose outcome the run has not got."""
         self.retries: dict[tuple[int, str], RunStep] = {}
-        self.hold: Hold | None = None
+        self.hold: TreeHold | None = None
         """Set when it may begin nothing more."""
         self.cancelled_turns: dict[tuple[int, str], RunStep] = {}
         """Steps that were lined up in a rate limit and that the run has cancelled since."""
@@ -176,7 +176,7 @@ class LiveTree:
         """Commands from the change that creates the tree which need the handle of its journal."""
         self.observers: ObserverFacts | None = None
         """For the observers of its workflows; None if there are none."""
-        self.refusals: list[Refusal] = []
+        self.refusals: list[MessageRefusal] = []
         """Asks that the run has refused, and that the store does not know to be refused."""
         self.failed: tuple[RunStep | StartChild, ...] = ()
         """The last calls that had a failure to log."""

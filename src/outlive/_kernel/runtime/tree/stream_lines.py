@@ -8,7 +8,7 @@ from outlive._kernel.journal.stream import array_of, seal_items, seal_source
 from outlive._kernel.model import Limits, Run
 from outlive._kernel.model.payload import Blob
 from outlive._kernel.replay.command import Emit
-from outlive._kernel.runtime.tree.emitter import Source
+from outlive._kernel.runtime.tree.emitter import ItemSource
 from outlive._kernel.store.streams import StreamLine, StreamLines
 from outlive.errors.store import StreamFullError
 
@@ -16,7 +16,7 @@ LINE_BYTES_MAX = 16 * 1024
 """Items beyond this begin another line; an item that is larger is a line of its own."""
 
 
-def lines_of(items: list[bytes], source: Source, packer: Packer, blobs: list[Blob]) -> list[StreamLine]:
+def lines_of(items: list[bytes], source: ItemSource, packer: Packer, blobs: list[Blob]) -> list[StreamLine]:
     """The lines of items that were emitted one after the other; what they need is added to `blobs`.
 
     Raises:
@@ -36,7 +36,9 @@ def lines_of(items: list[bytes], source: Source, packer: Packer, blobs: list[Blo
     return lines
 
 
-def line_of(items: list[bytes], source: Source, packer: Packer, blobs: list[Blob], *, number: int = 0) -> StreamLine:
+def line_of(
+    items: list[bytes], source: ItemSource, packer: Packer, blobs: list[Blob], *, number: int = 0
+) -> StreamLine:
     """One line.
 
     Raises:
@@ -65,5 +67,5 @@ def emitted(command: Emit, run: Run, root_id: str, packer: Packer, blobs: list[B
             items_max=limits.stream_items_max,
             bytes_max=limits.stream_bytes_max,
         )
-    line = line_of([command.data], Source(root_id), packer, blobs, number=command.number)
+    line = line_of([command.data], ItemSource(root_id), packer, blobs, number=command.number)
     return StreamLines(run=command.run, name=command.stream, lines=(line,))

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from outlive._kernel.model import child_id
 from outlive._kernel.model.payload import Blob
 from outlive._kernel.runtime.environment import Environment
-from outlive._kernel.runtime.tree.emitter import Emitter, Source
+from outlive._kernel.runtime.tree.emitter import Emitter, ItemSource
 from outlive._kernel.runtime.tree.stream_lines import lines_of
 from outlive._kernel.runtime.wakeup import Wakeup
 from outlive._kernel.store.contract import Store
@@ -39,7 +39,7 @@ REFUSALS_MAX = 5
 class _Pending:
     """The lines that are appended to one stream next."""
 
-    source: Source
+    source: ItemSource
     name: str
     lines: list[StreamLine] = field(default_factory=list)
     counts: dict[Emitter, int] = field(default_factory=dict)
@@ -62,18 +62,18 @@ class StreamWriter:
         self._loop = asyncio.get_running_loop()
         self._wakeup = Wakeup()
         self._emitters: dict[Emitter, None] = {}
-        self._said: list[tuple[Source, list[StreamLines], Callable[[], None]]] = []
+        self._said: list[tuple[ItemSource, list[StreamLines], Callable[[], None]]] = []
         self._blobs: list[Blob] = []
         """The blobs that these lines need."""
         self._task: asyncio.Task[None] | None = None
         self._is_appending = False
         self._is_closed = False
 
-    def open(self, source: Source) -> Emitter:
+    def open(self, source: ItemSource) -> Emitter:
         """Where an attempt puts its items; from any thread."""
         return Emitter(source, loop=self._loop, wake=self._wake)
 
-    def say(self, source: Source, said: list[StreamLines], done: Callable[[], None], *, blobs: list[Blob]) -> None:
+    def say(self, source: ItemSource, said: list[StreamLines], done: Callable[[], None], *, blobs: list[Blob]) -> None:
         """Append lines of a workflow, which may need `blobs`; `done` is called when they are durable."""
         self._said.append((source, said, done))
         self._blobs += blobs

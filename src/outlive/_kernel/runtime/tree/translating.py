@@ -52,7 +52,7 @@ from outlive._kernel.store.contract import Message, MessageKind
 from outlive.errors import OutliveError
 
 
-class Writing(Protocol):
+class TreeWriting(Protocol):
     """A tree while the next change of its journal is written: what the translations below need of it."""
 
     clock: Clock
@@ -84,7 +84,7 @@ TRANSLATED = (StartChild, StartDetached, Record, EndRun, TakeSnapshot)
 """Commands that become events when they are recorded."""
 
 
-def event_of_command(live: Writing, command: Translated) -> AnyEvent:
+def event_of_command(live: TreeWriting, command: Translated) -> AnyEvent:
     """The event of a command that has no effect outside the journal."""
     try:
         match command:
@@ -104,7 +104,7 @@ def event_of_command(live: Writing, command: Translated) -> AnyEvent:
         return _parked(live, error)
 
 
-def _snapshot_of(live: Writing, command: TakeSnapshot) -> SnapshotTaken:
+def _snapshot_of(live: TreeWriting, command: TakeSnapshot) -> SnapshotTaken:
     """The event that replaces everything recorded so far; to be recorded next."""
     root, created = live.fold.root, live.execution.created
     assert created is not None
@@ -130,13 +130,13 @@ def _snapshot_of(live: Writing, command: TakeSnapshot) -> SnapshotTaken:
     )
 
 
-def _parked(live: Writing, error: Exception) -> RunParked:
+def _parked(live: TreeWriting, error: Exception) -> RunParked:
     # A failed run would be over; with another limit or codec a parked one can go on from here.
     reason = error.summary if isinstance(error, OutliveError) else f"{type(error).__qualname__}: {error}"
     return RunParked(at=live.clock.now(), reason=storable(reason))
 
 
-def _record_of(live: Writing, command: Record) -> AnyEvent:
+def _record_of(live: TreeWriting, command: Record) -> AnyEvent:
     at, payload = live.clock.now(), None
     if command.data is not None:
         # An answer is the sender's, who knows the run by its id and not in which generation it was given.
@@ -160,7 +160,7 @@ def _record_of(live: Writing, command: Record) -> AnyEvent:
     return event
 
 
-def _start_detached(live: Writing, command: StartDetached) -> DetachedStarted:
+def _start_detached(live: TreeWriting, command: StartDetached) -> DetachedStarted:
     at = live.clock.now()
     change = new_tree(
         run_id=command.run_id,
@@ -180,13 +180,13 @@ def _start_detached(live: Writing, command: StartDetached) -> DetachedStarted:
     return DetachedStarted(at=at, run=command.run, call=command.call, run_id=command.run_id, digest=command.digest)
 
 
-def _passed_on(live: Writing, run: int) -> dict[str, str]:
+def _passed_on(live: TreeWriting, run: int) -> dict[str, str]:
     """The headers of a tree that a run brings about."""
     headers = live.execution.headers
     return headers if live.tracer is None else live.tracer.pass_on(headers, live.fold.runs[run])
 
 
-def _end(live: Writing, command: EndRun) -> AnyEvent:
+def _end(live: TreeWriting, command: EndRun) -> AnyEvent:
     run = live.fold.runs[command.run]
     result = None if command.result is None else live.pack(command.result, f"the result of run {run.id}")
     interrupted = live.interrupted and tuple(each for each in live.interrupted if command.run in (0, each.run))
@@ -200,7 +200,7 @@ def _end(live: Writing, command: EndRun) -> AnyEvent:
     return event
 
 
-def _continue_as(live: Writing, successor: Successor, event: AnyEvent) -> None:
+def _continue_as(live: TreeWriting, successor: Successor, event: AnyEvent) -> None:
     """Create the next generation in the change that ends this one."""
     frame, nonce, created = live.execution.frames[0], live.clock.nonce(), live.execution.created
     assert created is not None

@@ -13,9 +13,7 @@ from outlive._kernel.store.contract import Answer, InboxMessage, ItemResult, Wat
 from outlive._kernel.store.memory.transaction import Tables
 from outlive._kernel.store.schedules import ScheduleRow
 from outlive._kernel.store.streams import Growth, StreamChunk, StreamState
-
-Place = tuple[int, str]
-"""A place in a list of runs: `(created_at, id)`."""
+from outlive._kernel.store.tables.searching import ListPlace
 
 
 class MemoryState:
@@ -124,7 +122,7 @@ class Stream:
         self.state = growth.state
 
 
-def is_wanted(run: Run, wanted: RunFilter, before: Place | None = None, after: Place | None = None) -> bool:
+def is_wanted(run: Run, wanted: RunFilter, before: ListPlace | None = None, after: ListPlace | None = None) -> bool:
     """Whether the run passes the filter, between two places of the list."""
     place = run.created_at, run.id
     return (before is None or place < before) and (after is None or place > after) and passes(run, wanted)

@@ -36,9 +36,9 @@ from outlive._kernel.store.contract import (
     ItemResult,
     Message,
     MessageKind,
+    MessageRefusal,
     Outcome,
     QueueMeasure,
-    Refusal,
     Watch,
     WorkerInfo,
 )
@@ -48,7 +48,7 @@ from outlive._kernel.store.memory.checkpoints import MemoryCheckpoints
 from outlive._kernel.store.memory.claim import MemoryClaim, is_open, list_queues, measure_queue
 from outlive._kernel.store.memory.deleting import MemoryDeletion
 from outlive._kernel.store.memory.examine import MemoryExaminer
-from outlive._kernel.store.memory.state import MemoryState, Place, Stream, Tree, is_wanted
+from outlive._kernel.store.memory.state import MemoryState, Stream, Tree, is_wanted
 from outlive._kernel.store.memory.transaction import MemoryTransaction
 from outlive._kernel.store.schedules import DueSchedules, ScheduleChange, ScheduleRow
 from outlive._kernel.store.streams import (
@@ -64,6 +64,7 @@ from outlive._kernel.store.streams import (
     is_there,
 )
 from outlive._kernel.store.tables.claiming import ClaimRequest, claim_change
+from outlive._kernel.store.tables.searching import ListPlace
 from outlive._kernel.store.tables.session_rows import forgotten
 from outlive.errors import ConfigurationError
 from outlive.errors.store import StoreWentBackError
@@ -438,7 +439,7 @@ class MemoryStore(MemoryDeletion, MemoryAudit, MemoryCheckpoints):
         trees = self._state.trees
         return {id: list(trees[id].inbox.values()) for id in journals if id in trees and trees[id].inbox}
 
-    async def refuse_messages(self, worker_id: str, refusals: Sequence[Refusal]) -> None:
+    async def refuse_messages(self, worker_id: str, refusals: Sequence[MessageRefusal]) -> None:
         """Remove messages that wait for a tree of this worker, and answer them."""
         for refusal in refusals:
             tree = self._state.active.get(refusal.journal)
@@ -478,8 +479,8 @@ class MemoryStore(MemoryDeletion, MemoryAudit, MemoryCheckpoints):
         filter: RunFilter,  # noqa: A002
         *,
         limit: int = 100,
-        before: Place | None = None,
-        after: Place | None = None,
+        before: ListPlace | None = None,
+        after: ListPlace | None = None,
         oldest_first: bool = False,
     ) -> list[Run]:
         """All runs are looked at."""

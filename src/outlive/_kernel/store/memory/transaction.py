@@ -19,7 +19,7 @@ import apsw
 from outlive._kernel.journal.codec import Row
 from outlive._kernel.store.contract import Change, Outcome
 from outlive._kernel.store.tables.handle import TaskHandle
-from outlive._kernel.store.tables.statement import Answer, run
+from outlive._kernel.store.tables.statement import StatementResult, run
 from outlive.errors.store import TransactionOverError
 
 STEPS_PER_LOOK = 10_000
@@ -140,9 +140,9 @@ class MemoryTransaction:
             self._tables.connection.execute(statement)
         self._tables.end(self)
 
-    def _ask(self, query: str, args: tuple[Any, ...]) -> Future[Answer]:
+    def _ask(self, query: str, args: tuple[Any, ...]) -> Future[StatementResult]:
         """Run a statement in the thread that asks; there is nothing to wait for."""
-        future: Future[Answer] = Future()
+        future: Future[StatementResult] = Future()
         with self._lock:
             try:
                 if self._over:

@@ -25,7 +25,7 @@ import msgspec
 from msgspec.structs import replace
 
 from outlive._kernel.model.payload import Blob
-from outlive._kernel.store.contract import NO_LIMIT, Change, Delivery, Message, Outcome, Refusal
+from outlive._kernel.store.contract import NO_LIMIT, Change, Delivery, Message, MessageRefusal, Outcome
 from outlive._kernel.store.postgres.batch import Batch, answer_of, plan_rows
 from outlive._kernel.store.postgres.connection import Session
 from outlive._kernel.store.postgres.fault import RETRIED, sqlstate_of
@@ -275,7 +275,7 @@ async def _deliver_carefully(
         return await put_messages(session, messages, writing, messages_max=messages_max)
 
 
-async def refuse_messages(session: Session, worker_id: str, refusals: Sequence[Refusal]) -> None:
+async def refuse_messages(session: Session, worker_id: str, refusals: Sequence[MessageRefusal]) -> None:
     """Answer messages that become no events."""
     wanted = [answer_of(it.answer, it.journal) | {"message": it.message} for it in refusals]
     await retry_deadlocks(lambda: session.fetch("refuse_messages", worker_id, to_json(wanted)))

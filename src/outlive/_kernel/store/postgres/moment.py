@@ -14,7 +14,7 @@ from outlive._kernel.store.postgres.address import PostgresAddress
 from outlive._kernel.store.postgres.connection import Session, connect
 from outlive._kernel.store.postgres.examine import ONE_MOMENT
 from outlive._kernel.store.postgres.fault import ERRORS, translate
-from outlive._kernel.store.postgres.pool import Pool, Verb
+from outlive._kernel.store.postgres.pool import Pool, SessionVerb
 from outlive.errors import StoreUnavailableError
 
 REQUESTS_ASKED = 1
@@ -77,6 +77,6 @@ class Moment(Pool):
         session.connection.terminate()
         self._slots.release()
 
-    async def do_repeatable(self, verb: Verb[T], *arguments: Any, is_write: bool) -> T:
+    async def do_repeatable(self, verb: SessionVerb[T], *arguments: Any, is_write: bool) -> T:
         """See `Pool`. Nothing is repeated: what a second session would see is another moment."""
         return await self.do(verb, *arguments, is_write=is_write)

@@ -36,7 +36,7 @@ SPREAD_STEP = 1 / 32
 """By how much of a pause the process with the next number waits longer."""
 
 T = TypeVar("T")
-Verb = Callable[..., Coroutine[Any, Any, T]]
+SessionVerb = Callable[..., Coroutine[Any, Any, T]]
 """A function of a session, which is its first argument."""
 
 
@@ -207,12 +207,12 @@ class Pool:
         else:
             self.give(session)
 
-    async def do(self, verb: Verb[T], *arguments: Any, is_write: bool) -> T:
+    async def do(self, verb: SessionVerb[T], *arguments: Any, is_write: bool) -> T:
         """Do something with a session of its own."""
         async with self.session(is_write=is_write) as session:
             return await verb(session, *arguments)
 
-    async def do_repeatable(self, verb: Verb[T], *arguments: Any, is_write: bool) -> T:
+    async def do_repeatable(self, verb: SessionVerb[T], *arguments: Any, is_write: bool) -> T:
         """Do something that may happen twice: if the connection is cut, it is tried once more over another one."""
         async with self.session(is_write=is_write) as session:
             try:

@@ -11,7 +11,7 @@ from outlive._kernel.store.contract import NO_LIMIT, Answer, InboxMessage, ItemR
 from outlive._kernel.store.postgres.connection import Session
 from outlive._kernel.store.postgres.rows import to_inbox_message, to_run, to_text
 from outlive._kernel.store.tables.rows import to_answer, to_item
-from outlive._kernel.store.tables.searching import SIZE_MAX, Search, Source, covering_source, sources_of
+from outlive._kernel.store.tables.searching import SIZE_MAX, RunSearch, SearchIndex, covering_source, sources_of
 
 
 async def read_journal(session: Session, journal: int, after: int, limit: int | None) -> list[Row]:
@@ -34,7 +34,7 @@ async def find_runs(session: Session, run_ids: Sequence[str]) -> dict[str, Run]:
     return {run.id: run for run in runs}
 
 
-async def list_runs(session: Session, search: Search) -> list[Run]:
+async def list_runs(session: Session, search: RunSearch) -> list[Run]:
     """Runs that pass a filter, by the index that fits best."""
     values = _values(search)
     source = await _choose(session, search, values)
@@ -42,7 +42,7 @@ async def list_runs(session: Session, search: Search) -> list[Run]:
     return [to_run(tuple(row)) for row in rows]
 
 
-async def count_runs(session: Session, search: Search) -> int:
+async def count_runs(session: Session, search: RunSearch) -> int:
     """How many runs pass a filter, up to the limit of the search."""
     values = _values(search)
     if (covering := covering_source(search.filter)) is not None:
@@ -51,7 +51,7 @@ async def count_runs(session: Session, search: Search) -> int:
     return await _number(session, source.count_statement, values | source.values(to_text))
 
 
-async def _choose(session: Session, search: Search, values: dict[str, Any]) -> Source:
+async def _choose(session: Session, search: RunSearch, values: dict[str, Any]) -> SearchIndex:
     """The shortest of the indexes that find the runs of a search."""
     first, *others = sources_of(search.filter)
     if not others:
@@ -69,7 +69,7 @@ async def _number(session: Session, statement: str, values: dict[str, Any]) -> i
     return count
 
 
-def _values(search: Search) -> dict[str, Any]:
+def _values(search: RunSearch) -> dict[str, Any]:
     return search.values(to_text) | {
         "statuses": [status.value for status in search.filter.statuses] or None,
         # In JSON, which escapes what PostgreSQL cannot hold. No name has a NUL.

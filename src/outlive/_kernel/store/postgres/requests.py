@@ -27,7 +27,7 @@ from outlive._kernel.store.postgres.connection import Session
 from outlive._kernel.store.postgres.query import statements
 from outlive._kernel.store.postgres.rows import to_text
 from outlive._kernel.store.tables.rows import to_json
-from outlive._kernel.store.tables.searching import Search
+from outlive._kernel.store.tables.searching import RunSearch
 from outlive.errors import ConfigurationError
 
 _PARAMETER = re.compile(r"\$(\d)")
@@ -74,13 +74,13 @@ async def find_runs(session: Session, run_ids: Sequence[str], writing: Writing) 
     return found
 
 
-async def list_runs(session: Session, search: Search, writing: Writing) -> list[Run]:
+async def list_runs(session: Session, search: RunSearch, writing: Writing) -> list[Run]:
     """Runs that pass a filter, also runs that were only asked for."""
     await _start_all(session, writing)
     return await read.list_runs(session, search)
 
 
-async def count_runs(session: Session, search: Search, writing: Writing) -> int:
+async def count_runs(session: Session, search: RunSearch, writing: Writing) -> int:
     """How many runs pass a filter; runs that were only asked for count too."""
     await _start_all(session, writing)
     return await read.count_runs(session, search)

@@ -38,9 +38,9 @@ from outlive._kernel.store.contract import (
     InboxMessage,
     ItemResult,
     Message,
+    MessageRefusal,
     Outcome,
     QueueMeasure,
-    Refusal,
     Watch,
     WorkerInfo,
 )
@@ -66,7 +66,7 @@ from outlive._kernel.store.postgres.incarnation import Incarnation
 from outlive._kernel.store.postgres.listen import Listener
 from outlive._kernel.store.postgres.migrate import check_database, open_database
 from outlive._kernel.store.postgres.moment import Moment
-from outlive._kernel.store.postgres.pool import Pool, Verb
+from outlive._kernel.store.postgres.pool import Pool, SessionVerb
 from outlive._kernel.store.postgres.rows import to_text
 from outlive._kernel.store.postgres.time import StoreTime
 from outlive._kernel.store.postgres.transaction import PostgresTransaction
@@ -74,7 +74,7 @@ from outlive._kernel.store.postgres.watches import watch_ends
 from outlive._kernel.store.schedules import DueSchedules, ScheduleChange, ScheduleRow
 from outlive._kernel.store.streams import CHUNKS_READ_MAX, Appended, StreamAppend, StreamChunk, StreamLimits
 from outlive._kernel.store.tables.claiming import ClaimRequest
-from outlive._kernel.store.tables.searching import Place, Search
+from outlive._kernel.store.tables.searching import ListPlace, RunSearch
 from outlive._tasks import own_task
 from outlive.errors import StoreError, StoreUnavailableError
 from outlive.errors.store import StoreWentBackError
@@ -272,19 +272,19 @@ class PostgresStore:
             raise StoreError(f"{self._address} is not open")
         return self._pools
 
-    async def _write(self, verb: Verb[T], *arguments: Any) -> T:
+    async def _write(self, verb: SessionVerb[T], *arguments: Any) -> T:
         return await self._end_of(self._spawn(self.pools.shared.do(verb, *arguments, is_write=True)))
 
-    async def _read(self, verb: Verb[T], *arguments: Any) -> T:
+    async def _read(self, verb: SessionVerb[T], *arguments: Any) -> T:
         shared = self.pools.shared
         return await self._end_of(self._spawn(shared.do_repeatable(verb, *arguments, is_write=False)))
 
-    async def _find(self, wanted: RunFilter, verb: Verb[T], search: Search) -> T:
+    async def _find(self, wanted: RunFilter, verb: SessionVerb[T], search: RunSearch) -> T:
         if not wanted.is_search:
             return await self._read(verb, search, self._writing)
         return await self._end_of(self._spawn(self._search(verb, search)))
 
-    async def _search(self, verb: Verb[T], search: Search) -> T:
+    async def _search(self, verb: SessionVerb[T], search: RunSearch) -> T:
         shared, task = self.pools.shared, asyncio.current_task()
         shared.waiting.add(task)
         try:
@@ -404,7 +404,7 @@ class PostgresStore:
         shared = self.pools.shared
         return await self._end_of(self._spawn(shared.do_repeatable(watch_ends, watches, self._writing, is_write=True)))
 
-    async def refuse_messages(self, worker_id: str, refusals: Sequence[Refusal]) -> None:
+    async def refuse_messages(self, worker_id: str, refusals: Sequence[MessageRefusal]) -> None:
         """See `Store`."""
         shared = self.pools.shared
         refusing = shared.do_repeatable(commit.refuse_messages, worker_id, refusals, is_write=True)
@@ -590,18 +590,18 @@ class PostgresStore:
         filter: RunFilter,  # noqa: A002 (the contract's name)
         *,
         limit: int = 100,
-        before: Place | None = None,
-        after: Place | None = None,
+        before: ListPlace | None = None,
+        after: ListPlace | None = None,
         oldest_first: bool = False,
     ) -> list[Run]:
         """See `Store`."""
         most = min(limit, PAGE_SIZE_MAX)
-        search = Search(filter=filter, limit=most, before=before, after=after, oldest_first=oldest_first)
+        search = RunSearch(filter=filter, limit=most, before=before, after=after, oldest_first=oldest_first)
         return await self._find(filter, requests.list_runs, search)
 
     async def count_runs(self, filter: RunFilter, *, limit: int) -> int:  # noqa: A002 (the contract's name)
         """See `Store`."""
-        return await self._find(filter, requests.count_runs, Search(filter=filter, limit=limit))
+        return await self._find(filter, requests.count_runs, RunSearch(filter=filter, limit=limit))
 
     async def read_items(self, run_id: str, *, after: int = -1, limit: int = PAGE_SIZE_MAX) -> list[ItemResult]:
         """See `Store`."""

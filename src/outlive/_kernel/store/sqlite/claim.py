@@ -40,7 +40,7 @@ DEFINITIONS_FEW = 32
 """So many definitions are looked for one by one."""
 
 
-class Workers:
+class ClaimVerbs:
     """The verbs that know the locks."""
 
     def __init__(self, locks: WorkerLocks) -> None:

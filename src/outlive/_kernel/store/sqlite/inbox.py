@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from outlive._kernel.model import RunStatus
-from outlive._kernel.store.change import Delivery, Message, Refusal, judge
+from outlive._kernel.store.change import Delivery, Message, MessageRefusal, judge
 from outlive._kernel.store.contract import NO_LIMIT
 from outlive._kernel.store.sqlite.audit import put_audit
 from outlive._kernel.store.sqlite.connection import Session
@@ -46,7 +46,7 @@ def inherit(session: Session, ancestor: int, successor: int) -> None:
     session.execute("inherit_streams", ancestor, successor)
 
 
-def _refuse(session: Session, call: tuple[str, Sequence[Refusal]]) -> None:
+def _refuse(session: Session, call: tuple[str, Sequence[MessageRefusal]]) -> None:
     worker_id, refusals = call
     for refusal in refusals:
         session.execute("refuse_message", refusal.journal, refusal.message, worker_id)

@@ -25,7 +25,7 @@ from outlive._kernel.store.sqlite.rows import (
     decode_runs,
 )
 from outlive._kernel.store.tables.rows import to_answer, to_json, to_json_or_null
-from outlive._kernel.store.tables.searching import GROUPS, SIZE_MAX, Search, Source, covering_source, sources_of
+from outlive._kernel.store.tables.searching import GROUPS, SIZE_MAX, RunSearch, SearchIndex, covering_source, sources_of
 
 READ_ROWS_MAX = 20_000
 """Events that are read at once."""
@@ -97,7 +97,7 @@ def find_runs(session: Session, run_ids: Sequence[str]) -> dict[str, Run]:
     return {run.id: run for _, run in rows}
 
 
-def list_runs(session: Session, search: Search) -> list[Run]:
+def list_runs(session: Session, search: RunSearch) -> list[Run]:
     """Runs that pass a filter: the first keys by the index that fits best, then their rows."""
     with session.snapshot():
         found = _find_first(session, search)
@@ -107,14 +107,14 @@ def list_runs(session: Session, search: Search) -> list[Run]:
     return [runs[key] for key in keys]
 
 
-def _find_first(session: Session, search: Search) -> list[tuple[int, str, int]]:
+def _find_first(session: Session, search: RunSearch) -> list[tuple[int, str, int]]:
     values = _values(search)
     source = _choose(session, search, values)
     text = session.fetch_text(source.list_statement(search), values | source.values(AS_IT_IS))
     return list(chain.from_iterable(decode_pages(text))) if source.name == GROUPS else decode_page(text)
 
 
-def count_runs(session: Session, search: Search) -> int:
+def count_runs(session: Session, search: RunSearch) -> int:
     """How many runs pass a filter, up to the limit of the search."""
     values = _values(search)
     if (covering := covering_source(search.filter)) is not None:
@@ -124,7 +124,7 @@ def count_runs(session: Session, search: Search) -> int:
         return _number(session, source.count_statement, values | source.values(AS_IT_IS))
 
 
-def _choose(session: Session, search: Search, values: dict[str, Value]) -> Source:
+def _choose(session: Session, search: RunSearch, values: dict[str, Value]) -> SearchIndex:
     """The shortest of the indexes that find the runs of a search."""
     first, *others = sources_of(search.filter)
     if not others:
@@ -142,7 +142,7 @@ def _number(session: Session, statement: str, values: dict[str, Value]) -> int:
     return count
 
 
-def _values(search: Search) -> dict[str, Value]:
+def _values(search: RunSearch) -> dict[str, Value]:
     statuses = to_json_or_null([status.value for status in search.filter.statuses])
     return search.values(AS_IT_IS) | {"statuses": statuses}
 

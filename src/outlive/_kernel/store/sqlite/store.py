@@ -29,9 +29,9 @@ from outlive._kernel.store.contract import (
     InboxMessage,
     ItemResult,
     Message,
+    MessageRefusal,
     Outcome,
     QueueMeasure,
-    Refusal,
     Watch,
     WorkerInfo,
 )
@@ -43,7 +43,7 @@ from outlive._kernel.store.sqlite.beat import SqliteBeat
 from outlive._kernel.store.sqlite.bells import READERS, WORKERS, Bells
 from outlive._kernel.store.sqlite.cells import CHANGE_CELL, read_cell
 from outlive._kernel.store.sqlite.checkpoints import APPEND_CHECKPOINT, CLEAR_CHECKPOINTS, read_checkpoints
-from outlive._kernel.store.sqlite.claim import Workers
+from outlive._kernel.store.sqlite.claim import ClaimVerbs
 from outlive._kernel.store.sqlite.commit import COMMIT_CHANGES, DELIVER, PUT_BLOBS
 from outlive._kernel.store.sqlite.connection import Role, Session, check_version
 from outlive._kernel.store.sqlite.deleting import (
@@ -67,7 +67,7 @@ from outlive._kernel.store.sqlite.watches import WATCH_ENDS
 from outlive._kernel.store.sqlite.writer import Writer, WriteVerb
 from outlive._kernel.store.streams import CHUNKS_READ_MAX, Appended, StreamAppend, StreamChunk, StreamLimits
 from outlive._kernel.store.tables.claiming import ClaimRequest
-from outlive._kernel.store.tables.searching import Place, Search
+from outlive._kernel.store.tables.searching import ListPlace, RunSearch
 from outlive.errors import ConfigurationError, StoreError
 from outlive.errors.store import StoreWentBackError
 
@@ -86,7 +86,7 @@ class SqliteStore:
         self._path = Path(path).expanduser().resolve()
         self._clock = clock
         self._locks = WorkerLocks(self._path.with_name(self._path.name + "-workers"))
-        self._workers = Workers(self._locks)
+        self._workers = ClaimVerbs(self._locks)
         bells = self._path.with_name(self._path.name + "-bells")
         self._readers, self._watchers = Bells(bells, READERS), Bells(bells, WORKERS)
         self._writer: Writer | None = None
@@ -182,7 +182,7 @@ class SqliteStore:
             raise StoreError(f"{self._path} is not open")
         return self._searcher.submit(verb, argument)
 
-    def _find(self, wanted: RunFilter, verb: Callable[[Session, Search], T], search: Search) -> asyncio.Future[T]:
+    def _find(self, wanted: RunFilter, verb: Callable[[Session, RunSearch], T], search: RunSearch) -> asyncio.Future[T]:
         return self.search(verb, search) if wanted.is_search else self.read(verb, search)
 
     def _check_process(self) -> None:
@@ -207,7 +207,7 @@ class SqliteStore:
         """See `Store`."""
         return await self.write(DELIVER, (messages, start, inbox_messages_max))
 
-    async def refuse_messages(self, worker_id: str, refusals: Sequence[Refusal]) -> None:
+    async def refuse_messages(self, worker_id: str, refusals: Sequence[MessageRefusal]) -> None:
         """See `Store`."""
         await self.write(REFUSE_MESSAGES, (worker_id, refusals))
 
@@ -436,18 +436,18 @@ class SqliteStore:
         filter: RunFilter,  # noqa: A002 (the contract's name)
         *,
         limit: int = 100,
-        before: Place | None = None,
-        after: Place | None = None,
+        before: ListPlace | None = None,
+        after: ListPlace | None = None,
         oldest_first: bool = False,
     ) -> list[Run]:
         """See `Store`."""
         most = min(limit, PAGE_SIZE_MAX)
-        search = Search(filter=filter, limit=most, before=before, after=after, oldest_first=oldest_first)
+        search = RunSearch(filter=filter, limit=most, before=before, after=after, oldest_first=oldest_first)
         return await self._find(filter, read.list_runs, search)
 
     async def count_runs(self, filter: RunFilter, *, limit: int) -> int:  # noqa: A002 (the contract's name)
         """See `Store`."""
-        return await self._find(filter, read.count_runs, Search(filter=filter, limit=limit))
+        return await self._find(filter, read.count_runs, RunSearch(filter=filter, limit=limit))
 
     async def read_items(self, run_id: str, *, after: int = -1, limit: int = PAGE_SIZE_MAX) -> list[ItemResult]:
         """See `Store`."""

@@ -40,7 +40,7 @@ from outlive._kernel.store.sqlite.thread import Job, explain, recover
 from outlive._kernel.store.sqlite.writer import Refused, Writer, WriteVerb
 from outlive._kernel.store.tables.handle import TaskHandle
 from outlive._kernel.store.tables.journal_rows import Conflict
-from outlive._kernel.store.tables.statement import Answer, run
+from outlive._kernel.store.tables.statement import StatementResult, run
 from outlive._platform import pause
 from outlive.errors.store import TransactionOverError
 from outlive.telemetry import log
@@ -67,7 +67,7 @@ class Statement:
 
     query: str
     args: tuple[Any, ...]
-    future: Future[Answer] = field(default_factory=_running)
+    future: Future[StatementResult] = field(default_factory=_running)
 
 
 @dataclass(slots=True, eq=False)
@@ -114,7 +114,7 @@ class SqliteTransaction:
         """Roll back soon; no caller waits for it."""
         self._submit(End(()))
 
-    def _ask(self, query: str, args: tuple[Any, ...]) -> Future[Answer]:
+    def _ask(self, query: str, args: tuple[Any, ...]) -> Future[StatementResult]:
         return self._submit(Statement(query, args)).future
 
     def _submit(self, request: RequestT) -> RequestT:

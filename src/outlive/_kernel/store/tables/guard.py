@@ -27,7 +27,7 @@ _TEMPORARY = {
 }
 
 
-class Guard:
+class StatementGuard:
     """Asked by SQLite about everything that a statement will do."""
 
     def __init__(self) -> None:
@@ -39,7 +39,7 @@ class Guard:
         """The verb by which the statement changes a table; empty if it changes none."""
 
     @classmethod
-    def of(cls, connection: apsw.Connection) -> Guard:
+    def of(cls, connection: apsw.Connection) -> StatementGuard:
         """The guard of this connection."""
         guard = connection.authorizer
         if not isinstance(guard, cls):

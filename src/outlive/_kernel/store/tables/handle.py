@@ -10,16 +10,16 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, NoReturn
 
-from outlive._kernel.store.tables.statement import Answer, TableRecord
+from outlive._kernel.store.tables.statement import StatementResult, TableRecord
 from outlive.errors import ConfigurationError
 
-Ask = Callable[[str, tuple[Any, ...]], "Future[Answer]"]
+StatementAsk = Callable[[str, tuple[Any, ...]], "Future[StatementResult]"]
 
 
 class BlockingHandle:
     """The transaction of a sync step."""
 
-    def __init__(self, ask: Ask) -> None:
+    def __init__(self, ask: StatementAsk) -> None:
         self._ask = ask
 
     def execute(self, query: str, /, *args: Any) -> str:
@@ -42,7 +42,7 @@ class BlockingHandle:
 class TaskHandle:
     """The transaction of an async step."""
 
-    def __init__(self, ask: Ask) -> None:
+    def __init__(self, ask: StatementAsk) -> None:
         self._ask = ask
         self.sync = BlockingHandle(ask)
         """A handle of this transaction for a function that runs on a thread."""
@@ -71,16 +71,16 @@ class TaskHandle:
         return _value(await _hear(self._ask(query, args)), column)
 
 
-async def _hear(answer: Future[Answer]) -> Answer:
+async def _hear(answer: Future[StatementResult]) -> StatementResult:
     """Wait for an answer, and let others have a turn even if it is there: `wrap_future` of Python 3.14 does not."""
     if answer.done():
         await asyncio.sleep(0)
     return await asyncio.wrap_future(answer)
 
 
-def _first(answer: Answer) -> TableRecord | None:
+def _first(answer: StatementResult) -> TableRecord | None:
     return answer.records[0] if answer.records else None
 
 
-def _value(answer: Answer, column: int) -> Any:
+def _value(answer: StatementResult, column: int) -> Any:
     return answer.records[0][column] if answer.records else None

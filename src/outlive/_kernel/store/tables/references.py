@@ -25,33 +25,33 @@ FIRST: dict[str, tuple[Any, ...]] = {
 """The tables, each with a place before its first row, as SQLite has them."""
 
 
-class Place(msgspec.Struct, frozen=True, array_like=True):
+class TablePlace(msgspec.Struct, frozen=True, array_like=True):
     """A table, and the last row of it that was read."""
 
     table: str
     row: list[Any]
 
 
-_decode = msgspec.json.Decoder(Place).decode
+_decode = msgspec.json.Decoder(TablePlace).decode
 
 
-def place_of(after: str, first: dict[str, tuple[Any, ...]]) -> Place:
+def place_of(after: str, first: dict[str, tuple[Any, ...]]) -> TablePlace:
     """Where to go on."""
     if after:
         return _decode(after)
     table = next(iter(first))
-    return Place(table, list(first[table]))
+    return TablePlace(table, list(first[table]))
 
 
 def references_of(
-    place: Place, rows: Sequence[Sequence[Any]], first: dict[str, tuple[Any, ...]], *, limit: int
+    place: TablePlace, rows: Sequence[Sequence[Any]], first: dict[str, tuple[Any, ...]], *, limit: int
 ) -> References:
     """The references in the rows behind a place: each has its own place in front, and behind it a text or None."""
     ids = ids_in(row[-1] for row in rows)
     if len(rows) == limit:
-        return References(ids, msgspec.json.encode(Place(place.table, list(rows[-1][:-1]))).decode())
+        return References(ids, msgspec.json.encode(TablePlace(place.table, list(rows[-1][:-1]))).decode())
     later = list(first)[list(first).index(place.table) + 1 :]
-    return References(ids, msgspec.json.encode(Place(later[0], list(first[later[0]]))).decode() if later else None)
+    return References(ids, msgspec.json.encode(TablePlace(later[0], list(first[later[0]]))).decode() if later else None)
 
 
 def ids_in(texts: Iterable[bytes | None]) -> set[str]:

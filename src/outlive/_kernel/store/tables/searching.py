@@ -21,7 +21,7 @@ SIZE_MAX = 2_000
 INSTANT_MAX = 2**63 - 1
 _LAST_CHARACTER = "\U0010ffff"
 
-Place = tuple[int, str]
+ListPlace = tuple[int, str]
 """A place in a list of runs: `(created_at, id)`."""
 
 GROUPS = "groups"
@@ -51,13 +51,13 @@ FILTER = " ".join(
 """The conditions of a filter that all databases spell alike, with casts."""
 
 
-class Search(msgspec.Struct, frozen=True, kw_only=True):
+class RunSearch(msgspec.Struct, frozen=True, kw_only=True):
     """A filter, and which part of the runs that pass it is wanted."""
 
     filter: RunFilter
     limit: int
-    before: Place | None = None
-    after: Place | None = None
+    before: ListPlace | None = None
+    after: ListPlace | None = None
     oldest_first: bool = False
 
     @property
@@ -97,14 +97,14 @@ class Search(msgspec.Struct, frozen=True, kw_only=True):
         }
 
 
-class Source(msgspec.Struct, frozen=True):
+class SearchIndex(msgspec.Struct, frozen=True):
     """An index that finds runs."""
 
     name: str
     """The name of its file, or `GROUPS`."""
     tag: tuple[str, str] | None = None
 
-    def list_statement(self, search: Search) -> str:
+    def list_statement(self, search: RunSearch) -> str:
         """The statement that lists the runs of a search."""
         return (
             f"list_runs/{search.direction}"
@@ -127,7 +127,7 @@ class Source(msgspec.Struct, frozen=True):
         return {} if self.tag is None else {"tag_name": text(self.tag[0]), "tag_value": text(self.tag[1])}
 
 
-def covering_source(wanted: RunFilter) -> Source | None:
+def covering_source(wanted: RunFilter) -> SearchIndex | None:
     """The index that knows by itself which runs pass a filter: to count them it is enough to count its entries."""
     asked = msgspec.structs.replace(wanted, since_at=None, until_at=None)
     grouped = RunFilter(
@@ -137,41 +137,41 @@ def covering_source(wanted: RunFilter) -> Source | None:
         hides_internal=wanted.hides_internal,
     )
     if asked == grouped:
-        return Source(GROUPS)
+        return SearchIndex(GROUPS)
     if wanted.waiting_for is not None and asked == RunFilter(waiting_for=wanted.waiting_for):
-        return Source("runs_waiting_for")
+        return SearchIndex("runs_waiting_for")
     if wanted.sleeps and asked == RunFilter(sleeps=True):
-        return Source("runs_sleeping")
+        return SearchIndex("runs_sleeping")
     if wanted.queue and asked == RunFilter(queue=wanted.queue):
-        return Source("runs_of_queue")
+        return SearchIndex("runs_of_queue")
     if wanted.error and "." not in wanted.error and asked == RunFilter(error=wanted.error):
-        return Source("runs_with_error")
+        return SearchIndex("runs_with_error")
     if len(wanted.tags) == 1 and asked == RunFilter(tags=wanted.tags):
-        return Source("runs_with_tag", next(iter(wanted.tags.items())))
+        return SearchIndex("runs_with_tag", next(iter(wanted.tags.items())))
     if wanted.id_prefix and wanted == RunFilter(id_prefix=wanted.id_prefix):
-        return Source("runs_with_prefix")
+        return SearchIndex("runs_with_prefix")
     return None
 
 
-def sources_of(wanted: RunFilter) -> list[Source]:
+def sources_of(wanted: RunFilter) -> list[SearchIndex]:
     """The indexes that can find the runs of a filter; the first one that is the shortest should be taken."""
     if wanted.root_id is not None:
-        return [Source("runs_of_root")]
+        return [SearchIndex("runs_of_root")]
     if wanted.parent_id is not None:
-        return [Source("runs_of_parent")]
+        return [SearchIndex("runs_of_parent")]
     if wanted.owner:
-        return [Source("runs_of_owner")]
+        return [SearchIndex("runs_of_owner")]
     if wanted.overdue_at is not None:
-        return [Source("runs_overdue")]
+        return [SearchIndex("runs_overdue")]
     is_awaited = wanted.waiting_for is not None or wanted.asks is not None
-    found = [Source("runs_waiting_for")] if is_awaited else []
-    found += [Source("runs_sleeping")] if wanted.sleeps else []
-    found += [Source("runs_of_queue")] if wanted.queue else []
-    found += [Source("runs_with_error")] if wanted.error is not None else []
-    found += [Source("runs_with_tag", tag) for tag in wanted.tags.items()]
+    found = [SearchIndex("runs_waiting_for")] if is_awaited else []
+    found += [SearchIndex("runs_sleeping")] if wanted.sleeps else []
+    found += [SearchIndex("runs_of_queue")] if wanted.queue else []
+    found += [SearchIndex("runs_with_error")] if wanted.error is not None else []
+    found += [SearchIndex("runs_with_tag", tag) for tag in wanted.tags.items()]
     if not found or wanted.statuses or wanted.workflow is not None:
-        found.append(Source(GROUPS))
+        found.append(SearchIndex(GROUPS))
     if wanted.id_prefix:
         # Last: this index alone is not in the order of creation, so it will not do for many runs.
-        found.append(Source("runs_with_prefix"))
+        found.append(SearchIndex("runs_with_prefix"))
     return found

@@ -9,7 +9,7 @@ from typing import Any
 
 import apsw
 
-from outlive._kernel.store.tables.guard import Guard
+from outlive._kernel.store.tables.guard import StatementGuard
 from outlive._kernel.store.tables.parameters import as_parameter
 from outlive.errors.store import TransactionRefusedError
 
@@ -71,21 +71,21 @@ class TableRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class StatementResult:
     """The result of a statement."""
 
     status: str
     records: list[TableRecord]
 
 
-def run(connection: apsw.Connection, query: str, args: tuple[Any, ...]) -> Answer:
+def run(connection: apsw.Connection, query: str, args: tuple[Any, ...]) -> StatementResult:
     """Run a statement of a step in the transaction that is open.
 
     Raises:
         TransactionRefusedError: it is not for a step to do this.
         apsw.Error: whatever SQLite says.
     """
-    guard = Guard.of(connection)
+    guard = StatementGuard.of(connection)
     if reaching := _REACHING.search(query):
         is_key = reaching[1].lower() == "references"
         raise TransactionRefusedError(
@@ -99,7 +99,7 @@ def run(connection: apsw.Connection, query: str, args: tuple[Any, ...]) -> Answe
             records = [TableRecord(names, row) for row in cursor.fetchall()]
     except apsw.AuthError as error:
         raise TransactionRefusedError(guard.refusal or str(error)) from error
-    return Answer(_status_of(query, guard.verb, connection.changes(), len(records)), records)
+    return StatementResult(_status_of(query, guard.verb, connection.changes(), len(records)), records)
 
 
 def bindings_of(query: str, args: tuple[Any, ...]) -> dict[str, Any] | tuple[Any, ...]:
