@@ -14,7 +14,7 @@ import msgspec
 from outlive._kernel.model.instant import MICROSECONDS
 
 
-class Turns(Protocol):
+class ServiceTurns(Protocol):
     """The content of such a cell: a frozen struct."""
 
     @property
@@ -22,7 +22,7 @@ class Turns(Protocol):
         """When the next turn is; while a worker has one, when that is taken from it."""
 
 
-T = TypeVar("T", bound=Turns)
+T = TypeVar("T", bound=ServiceTurns)
 
 
 def read_turns(kind: type[T], data: bytes | None) -> T:
