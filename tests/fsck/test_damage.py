@@ -72,7 +72,8 @@ async def test_a_damaged_journal_is_found_and_never_repaired(world: World, check
 
 @every_store
 @pytest.mark.parametrize(
-    ("run_id", "kind"), [("tree", StepSucceeded), ("wheel", StepSucceeded), ("failed", RunCreated)]
+    ("run_id", "kind"),
+    [("tree", StepSucceeded), ("wheel", StepSucceeded), ("failed", RunCreated), ("relay~gen1", StepSucceeded)],
 )
 async def test_an_end_that_another_journal_led_to_is_found(
     world: World, check: Check, run_id: str, kind: type[Event]

@@ -62,6 +62,15 @@ async def fsck_asked() -> None:
 
 
 @outlive.workflow
+async def fsck_relay(left: int) -> str:
+    """Goes on as a new generation."""
+    made = await fsck_make(left)
+    if left:
+        outlive.continue_as_new(left - 1)
+    return made
+
+
+@outlive.workflow
 async def fsck_rest() -> str:
     return await outlive.wait_for_signal("never", str)
 
@@ -97,12 +106,13 @@ async def fsck_turn(data: str) -> tuple[FsckState, str]:
 
 
 async def fill(url: str) -> None:
-    """A finished tree, one with a snapshot, a failed one, some that wait for this and that, a batch, a parked, a new
-    and an owned one."""
+    """A finished tree, one with a snapshot, one of two generations, a failed one, some that wait for this and that, a
+    batch, a parked, a new and an owned one."""
     async with outlive.Engine(url) as engine:
         await (await engine.start(fsck_tree, id="tree", tags={"shop": "north", "kind": "big one"})).result()
         await (await engine.start_batch(fsck_double, range(5), id="batch")).result()
         await (await engine.start(fsck_wheel, "", id="wheel")).result()
+        await (await engine.start(fsck_relay, 1, id="relay")).result()
         failing = await engine.start(fsck_fail, id="failed")
         waiting = [await engine.start(it, id=name) for it, name in ((fsck_wait, "waits"), (fsck_start, "starter"))]
         await engine.signal("waits", "go", "now", key="key-1")

@@ -23,6 +23,7 @@ from tests.golden.machine_stories import MACHINE_STORIES
 from tests.golden.more_stories import MORE_STORIES
 from tests.golden.name_stories import NAME_STORIES
 from tests.golden.queue_stories import QUEUE_STORIES
+from tests.golden.relay_stories import RELAY_STORIES
 from tests.golden.rest_stories import REST_STORIES
 from tests.golden.retry_stories import RETRY_STORIES
 from tests.golden.stories import STORIES
@@ -48,6 +49,7 @@ ALL_STORIES = (
     | QUEUE_STORIES
     | FLOW_STORIES
     | NAME_STORIES
+    | RELAY_STORIES
 )
 
 

@@ -20,6 +20,7 @@ from outlive._kernel.journal.event import (
     AskReceived,
     RunCancelled,
     RunClaimed,
+    RunContinued,
     RunCreated,
     RunFailed,
     RunRetried,
@@ -124,7 +125,7 @@ class Reading:
             if event.epoch != self._epoch + 1:
                 self._say(f"claimed as epoch {event.epoch} after epoch {self._epoch}", seq)
             self._epoch = event.epoch
-        if isinstance(event, RunSucceeded | RunFailed) and event.follows not in (0, self._digest):
+        if isinstance(event, RunSucceeded | RunFailed | RunContinued) and event.follows not in (0, self._digest):
             self._say(f"{kind} is that of another journal: the worker had other events before it", seq)
         if isinstance(event, StepSucceeded | StepFailed):
             call = hash((event.run, event.call))

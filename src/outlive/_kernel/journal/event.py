@@ -479,6 +479,8 @@ class RunContinued(Event, frozen=True, tag=True):
 
     workflow: str
     version: int
+    follows: int = 0
+    """The digest of the rows before this one; see `RunSucceeded`."""
 
 
 class RunSucceeded(Event, frozen=True, tag=True):

@@ -172,7 +172,7 @@ def event_of_end(
     if command.status is RunStatus.CONTINUED:
         assert command.successor is not None
         follower = command.successor.workflow
-        return RunContinued(at=at, run=command.run, workflow=follower.name, version=follower.version)
+        return RunContinued(at=at, run=command.run, workflow=follower.name, version=follower.version, follows=follows)
     assert command.status is RunStatus.TIMED_OUT
     return RunTimedOut(at=at, run=command.run, interrupted=interrupted)
 
