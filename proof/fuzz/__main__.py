@@ -27,7 +27,7 @@ from outlive._cel.types import ANY
 from outlive._features.flows.built_in import NAMES, find_built_in
 from outlive._features.flows.document.checking import parse_document
 from outlive._features.flows.document.known_names import Known, shape_of
-from outlive._features.flows.document.problems import FlowError
+from outlive.errors.document import FlowError
 from proof.fuzz.documents import GOOD, document
 from proof.fuzz.grammar import SCOPE, Grammar
 from proof.fuzz.nonsense import nonsense, plain_data

@@ -18,11 +18,11 @@ from outlive._features.flows.builder import Builder, Reference
 from outlive._features.flows.document.checking import parse_document
 from outlive._features.flows.document.known_names import known_here
 from outlive._features.flows.document.model import Document
-from outlive._features.flows.document.problems import FlowError, FlowInputError, Problem
 from outlive._features.flows.document.schema import flow_schema as schema
 from outlive._features.flows.flow import FlowWorkflow, register_flow
 from outlive._features.flows.outside.secrets import reveal
 from outlive._on_demand import on_demand
+from outlive.errors.document import FlowError, FlowInputError, Problem
 
 if TYPE_CHECKING:
     from outlive._features.flows.other_systems.import_document import import_document

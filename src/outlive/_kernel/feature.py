@@ -34,5 +34,8 @@ class Feature:
     """The module whose `IN_ENGINE` says what the feature does in an engine (`InEngine`); empty if it does nothing."""
     operations: tuple[str, ...] = ()
     """The modules with its operations of the HTTP API; importing one declares them."""
+    mounts: Mapping[str, str] = field(default_factory=dict)
+    """The modules with its ASGI apps, by the first part of the path below which the API has them; an app asks its
+    callers for keys of its own. `MOUNT` of a module makes the app of an engine, `limits` and `budgets`."""
     commands: Mapping[str, Command] = field(default_factory=dict)
     """Its commands by their names."""

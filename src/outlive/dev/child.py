@@ -106,8 +106,8 @@ def _own_engine(app: str | None, module: ModuleType | None) -> list[str]:
 
 def _lacking(read: ReadFile) -> str:
     """The first step of a document that the program does not define, in words; empty if it defines them all."""
-    from outlive._features.flows.document.problems import FlowError
     from outlive._features.flows.library.reading import read_document
+    from outlive.errors.document import FlowError
 
     try:
         read_document(read.text, file=read.file, knows_steps=True)

@@ -8,11 +8,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from outlive._on_demand import on_demand
 from outlive.http.app import Api
 from outlive.http.doors import StoredKeys, TrustedHeader
 from outlive.http.limits import ApiLimits
 from outlive.http.principal import Asking, Authenticate, FixedKeys, Principal, first_of, loopback
-from outlive.http.webhooks import Webhooks
+
+if TYPE_CHECKING:
+    from outlive._features.events.webhooks import Webhooks
 
 __all__ = [
     "Api",
@@ -27,3 +32,7 @@ __all__ = [
     "first_of",
     "loopback",
 ]
+
+if not TYPE_CHECKING:
+    # The feature imports modules of this package.
+    __getattr__ = on_demand(__name__, {"Webhooks": "outlive._features.events.webhooks"})

@@ -11,10 +11,12 @@ import hashlib
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 from contextlib import aclosing
 from functools import partial
+from importlib import import_module
 from typing import Any
 
 import msgspec
 
+from outlive._features import FEATURES
 from outlive._features.security.run_tokens import TokenRecord
 from outlive._kernel.client.acting import acting
 from outlive._kernel.client.timed_store import searching
@@ -37,15 +39,12 @@ from outlive.http.principal import ANONYMOUS, Follower, Principal
 from outlive.http.problem import MEDIA, RETRY_SECONDS, Problem, problem_of, title_of
 from outlive.http.proxies import Proxies
 from outlive.http.reading import check_media, read_body, read_query
-from outlive.http.routing import Routes, below, has_prefix, known_at, operation_at, parts_of
+from outlive.http.routing import Routes, below, known_at, operation_at, parts_of
 from outlive.http.static import Pages, is_mount, send_page, send_to_slash
-from outlive.http.webhooks import Webhooks
 from outlive.http.wire.page import seconds_of
 from outlive.http.wire.runs import AskRun, SendSignal
 from outlive.telemetry import log
 
-WEBHOOKS = "webhooks"
-"""Below this part of the path are the webhooks of flows, which have tokens and keys of their own."""
 CHECK_SECONDS_MIN = 0.1
 """Between two looks at the key of a request that waits."""
 REDACTED_BYTES_MAX = 64 * 1024
@@ -114,9 +113,7 @@ class Api:
         self._routes = Routes(OPERATIONS.values())
         self._pages = pages
         self._budgets = BodyBudgets(self._limits)
-        self._webhooks = (
-            Webhooks(engine, limits=self._limits, budgets=self._budgets, proxies=proxies) if webhooks else None
-        )
+        self._mounts = self._mounted(engine, proxies) if webhooks else {}
         self._denials = Denials(engine, now=_loop_time)
         self._live = LivePages(self._limits.lists_max)
         self._checks = Line(
@@ -127,6 +124,14 @@ class Api:
         )
         self._places = Places(self._limits.followers_max)
         self._closing: asyncio.Future[None] | None = None
+
+    def _mounted(
+        self, engine: Engine, proxies: Iterable[str]
+    ) -> dict[str, Callable[[Scope, Receive, Send], Awaitable[None]]]:
+        """The apps of features, by the part of the path below which they are."""
+        shared = {"limits": self._limits, "budgets": self._budgets, "proxies": proxies}
+        modules = {part: import_module(module) for it in FEATURES for part, module in it.mounts.items()}
+        return {part: it.MOUNT(engine, **shared) for part, it in modules.items()}
 
     async def _find_token(self, secret: str) -> TokenRecord | None:
         return await view_of(self._engine).run_tokens.find(secret)
@@ -176,8 +181,8 @@ class Api:
             if self._pages is not None and request.method in SAFE and (page := self._pages.find(parts)) is not None:
                 await send_page(send, request, page, SECURITY)
                 return
-            if self._webhooks is not None and has_prefix(parts, WEBHOOKS):
-                await self._webhooks(below(scope, WEBHOOKS), receive, send)
+            if len(parts) > 1 and (mounted := self._mounts.get(parts[0])) is not None:
+                await mounted(below(scope, parts[0]), receive, send)
                 return
             principal = await self._gate.principal(request, known)
             operation, names = operation_at(found, request.method)

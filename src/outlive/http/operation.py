@@ -34,7 +34,6 @@ from outlive.http.principal import NO_SCOPE, Principal
 from outlive.http.problem import Problem
 
 if TYPE_CHECKING:
-    from outlive._features.flows.verbs import Flows
     from outlive._kernel.client.request_plans import RequestPlans
     from outlive.engine import Engine
     from outlive.engine.view import View
@@ -157,11 +156,6 @@ class Call:
             Problem: it took too long. Whatever the work raises.
         """
         return await self.searches.do(self.principal.id, work)
-
-    @property
-    def flows(self) -> Flows:
-        """`engine.flows`, which reads documents beside the event loop."""
-        return view_of(self.engine).flows(self.beside)
 
     @property
     def view(self) -> View:

@@ -14,10 +14,10 @@ from typing import Any
 import msgspec
 
 import outlive.errors as e
-from outlive._features.flows.document.problems import FlowError, FlowInputError
-from outlive._features.flows.document.problems import Problem as FlowProblem
 from outlive.errors.advice import Advice
 from outlive.errors.base import facts_of
+from outlive.errors.document import FlowError, FlowInputError
+from outlive.errors.document import Problem as FlowProblem
 from outlive.errors.flow import FlowDamagedError
 from outlive.errors.key import QueueRefusedError
 from outlive.errors.program import SHOWN_CHARACTERS_MAX, ExpressionError, shown, shown_text

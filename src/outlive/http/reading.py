@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl
 
 import msgspec
 
-from outlive._features.flows.document.garbage_collection import collection_paused
+from outlive._garbage_collection import collection_paused
 from outlive.http.exchange import Request
 from outlive.http.nesting import CONTAINERS_MAX, DEPTH_MAX, holds_more, is_deeper
 from outlive.http.operation import Operation

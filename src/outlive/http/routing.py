@@ -139,11 +139,6 @@ def _decoded(raw: bytes) -> str:
         raise malformed("the path is not text in UTF-8") from None
 
 
-def has_prefix(parts: list[str], prefix: str) -> bool:
-    """Whether the first part is this one, and others follow."""
-    return len(parts) > 1 and parts[0] == prefix
-
-
 def below(scope: Scope, prefix: str) -> dict[str, Any]:
     """The scope of a request for an app that is mounted at a prefix of this one."""
     root = str(scope.get("root_path") or "").rstrip("/")

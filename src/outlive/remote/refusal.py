@@ -6,9 +6,9 @@ from typing import Any, NoReturn
 
 import msgspec
 
-from outlive._features.flows.document.problems import FlowError, FlowInputError
-from outlive._features.flows.document.problems import Problem as FlowProblem
 from outlive.errors import CommitUnknownError, InvalidArgumentError, OutliveError, ServerError, StoreUnavailableError
+from outlive.errors.document import FlowError, FlowInputError
+from outlive.errors.document import Problem as FlowProblem
 from outlive.errors.known import ERRORS
 from outlive.http.problem import ProblemBody
 from outlive.remote.transport import AGAIN, Answer

@@ -10,6 +10,7 @@ FEATURE = Feature(
     name="events",
     in_engine="outlive._features.events.in_engine",
     operations=("outlive._features.events.operations",),
+    mounts={"webhooks": "outlive._features.events.webhooks"},
     commands={
         "events": Command(
             "Operate",

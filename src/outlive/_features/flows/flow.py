@@ -14,7 +14,6 @@ from typing import Any
 import msgspec
 
 from outlive._cel import ExpressionError
-from outlive._features.flows.document.garbage_collection import collection_paused
 from outlive._features.flows.document.inputs import fixed_here, given_input, given_vars, refuse_fixed, vars_here
 from outlive._features.flows.document.model import (
     Document,
@@ -24,7 +23,6 @@ from outlive._features.flows.document.model import (
     shown_version,
     version_in,
 )
-from outlive._features.flows.document.problems import FlowError, FlowInputError, Problem
 from outlive._features.flows.document.references import expression_errors
 from outlive._features.flows.outside.addresses import fixed_vars
 from outlive._features.flows.outside.secrets import SECRETS, references_of
@@ -34,6 +32,7 @@ from outlive._features.flows.run.plain_data import PlainCodec, plain_of, plain_v
 from outlive._features.flows.run.plan import Plan
 from outlive._features.flows.run.queued import OVERRIDES, STEP
 from outlive._features.flows.run.triggers import schedules_in, triggers_in, warn_of_idle
+from outlive._garbage_collection import collection_paused
 from outlive._kernel.define.registry import REGISTRY
 from outlive._kernel.define.workflow import Workflow
 from outlive._kernel.journal.arguments import Signature
@@ -42,6 +41,7 @@ from outlive._kernel.model.giver import MAY, MAY_ALL, MAY_POLICIES, gives_freely
 from outlive._kernel.model.queue import check_queue
 from outlive._kernel.replay.command import WorkflowSpec
 from outlive.errors import UnreadableError, WrongArgumentsError
+from outlive.errors.document import FlowError, FlowInputError, Problem
 from outlive.telemetry import log
 
 PLANS_MAX = 64

@@ -8,10 +8,10 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 
 import outlive.errors as e
-from outlive._features.flows.document.problems import FlowError, Problem, dotted
 from outlive._features.flows.graph_wire import GraphView, graph_view
 from outlive._features.flows.graphs import MachineGraph, check_text, graph_of_document
-from outlive._features.flows.operations import MISSING, DocumentText, FlowQuery, input_of, unlisted
+from outlive._features.flows.operations import MISSING, DocumentText, FlowQuery, flows_of, input_of, unlisted
+from outlive.errors.document import FlowError, Problem, dotted
 from outlive.errors.program import UnknownWorkflowError
 from outlive.http.asked import check_workflow
 from outlive.http.operation import Call, operation
@@ -89,7 +89,7 @@ def _checked(call: Call, text: str) -> CheckedView:
 @operation("flows.graph", "GET", "/flows/{name}/graph", scope="viewer", raises=(*MISSING, FlowError))
 async def flow_graph(call: Call, name: Name, query: FlowQuery) -> GraphView:
     """The steps of a flow as boxes and arrows, with the line of each in the document."""
-    found = await call.flows.get(name, revision=query.revision, draft=query.draft)
+    found = await flows_of(call).get(name, revision=query.revision, draft=query.draft)
     return await call.beside(lambda: graph_view(graph_of_document(found.document, found.text)))
 
 

@@ -7,9 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from outlive._cel import ExpressionError
-from outlive._features.flows.document.garbage_collection import collection_paused
 from outlive._features.flows.document.positions import Positions
-from outlive._features.flows.document.problems import FlowError, Problem
 from outlive._features.flows.document.reading import read
 from outlive._features.flows.document.validating import document_of
 from outlive._features.flows.graph import NO_RUN, Node, StepView, nodes_of
@@ -18,11 +16,13 @@ from outlive._features.flows.library.reading import check_document
 from outlive._features.flows.run.plan import Plan
 from outlive._features.flows.state_progress import StateProgress
 from outlive._features.flows.verbs import Flows
+from outlive._garbage_collection import collection_paused
 from outlive._kernel.client.beside import Beside, at_once
 from outlive._kernel.model import Run
 from outlive._kernel.model.run import HASHES_FROM
 from outlive._kernel.values.event import event_of
 from outlive._kernel.values.run import run_of
+from outlive.errors.document import FlowError, Problem
 from outlive.errors.flow import FlowDamagedError
 
 if TYPE_CHECKING:

@@ -13,12 +13,13 @@ import outlive.errors as e
 from outlive._features.flows.document.declarations import secret_addresses
 from outlive._features.flows.document.inputs import input_schema, variable_schema
 from outlive._features.flows.document.model import Document, Variable, hash_of
-from outlive._features.flows.document.problems import FlowError, FlowInputError, Problem
 from outlive._features.flows.document.reading import read
 from outlive._features.flows.document.validating import document_of
 from outlive._features.flows.outside import settings
 from outlive._features.flows.outside.addresses import fixed_vars
 from outlive._features.flows.values import Flow, FlowRevision
+from outlive._features.flows.verbs import Flows
+from outlive.errors.document import FlowError, FlowInputError, Problem
 from outlive.errors.flow import FlowDamagedError, FlowDisabledError, FlowInUseError, FlowNotFoundError, StaleFlowError
 from outlive.http.asked import made_id
 from outlive.http.operation import Call, operation
@@ -84,6 +85,11 @@ class StartFlow(Start, frozen=True, kw_only=True, forbid_unknown_fields=True):
     revision: Revision = None
 
 
+def flows_of(call: Call) -> Flows:
+    """`engine.flows` for one request: documents are read beside the event loop."""
+    return call.view.flows(call.beside)
+
+
 class FlowsList(Struct, frozen=True):
     """Flows."""
 
@@ -113,7 +119,7 @@ class DocumentView(Struct, frozen=True):
 @operation("flows.list", "GET", "/flows", scope="viewer", raises=(FlowDamagedError,))
 async def list_flows(call: Call) -> FlowsList:
     """Every flow of the library, by name."""
-    return FlowsList(await call.flows.list())
+    return FlowsList(await flows_of(call).list())
 
 
 @operation("flows.apply", "POST", "/flows", scope="admin", raises=CHANGES)
@@ -121,19 +127,19 @@ async def apply_flow(call: Call, body: ApplyFlow) -> Flow:
     """Check a document and publish it as the next revision of its name. The same content again changes nothing."""
     by = call.person(body.by)
     await call.beside(partial(_check_environment, call, body.document))
-    return await call.flows.apply(body.document, by=by, reason=body.reason, expected=body.expected)
+    return await flows_of(call).apply(body.document, by=by, reason=body.reason, expected=body.expected)
 
 
 @operation("flows.info", "GET", "/flows/{name}", scope="viewer", raises=MISSING)
 async def get_flow(call: Call, name: Name) -> Flow:
     """One flow of the library."""
-    return await call.flows.info(name)
+    return await flows_of(call).info(name)
 
 
 @operation("flows.get", "GET", "/flows/{name}/document", scope="viewer", raises=MISSING)
 async def get_document(call: Call, name: Name, query: FlowQuery) -> DocumentView:
     """The document of a flow: of the published revision unless another one, or the draft, is asked for."""
-    found = await call.flows.get(name, revision=query.revision, draft=query.draft)
+    found = await flows_of(call).get(name, revision=query.revision, draft=query.draft)
     return await call.beside(partial(_document, found.name, found.revision, found.hash, found.text, found.document))
 
 
@@ -149,7 +155,7 @@ async def run_document(call: Call, run_id: str) -> DocumentView:
     """The document of the flow that a run was started with, whatever was published since."""
     run = await call.view.run(run_id)
     try:
-        document, text = await call.flows.document_of(run)
+        document, text = await flows_of(call).document_of(run)
     except FlowDamagedError:
         raise FlowNotFoundError(run.workflow, lacks=f"document in the library for run {run_id}") from None
     return await call.beside(partial(_document, run.workflow, 0, hash_of(document), text, document))
@@ -158,7 +164,7 @@ async def run_document(call: Call, run_id: str) -> DocumentView:
 @operation("flows.history", "GET", "/flows/{name}/history", scope="viewer", raises=MISSING)
 async def flow_history(call: Call, name: Name) -> RevisionsList:
     """The revisions of a flow: who published which document, when, and why."""
-    return RevisionsList(await call.flows.history(name))
+    return RevisionsList(await flows_of(call).history(name))
 
 
 @operation("flows.save_draft", "POST", "/flows/drafts", scope="admin", raises=CHANGES)
@@ -166,7 +172,7 @@ async def save_draft(call: Call, body: ApplyFlow) -> Flow:
     """Keep a document as the draft of its flow. Nothing runs it before it is published."""
     by = call.person(body.by)
     await call.beside(partial(_check_environment, call, body.document))
-    return await call.flows.save_draft(body.document, by=by, reason=body.reason, expected=body.expected)
+    return await flows_of(call).save_draft(body.document, by=by, reason=body.reason, expected=body.expected)
 
 
 @operation("flows.publish", "POST", "/flows/{name}/publish", scope="admin", raises=CHANGES)
@@ -175,14 +181,14 @@ async def publish_flow(call: Call, name: Name, body: PublishFlow | None = None) 
     said = body or PublishFlow()
     by = call.person(said.by)
     if await call.was_done(name):
-        return await call.flows.info(name)
-    return await call.flows.publish(name, by=by, reason=said.reason, expected=said.expected)
+        return await flows_of(call).info(name)
+    return await flows_of(call).publish(name, by=by, reason=said.reason, expected=said.expected)
 
 
 @operation("flows.discard_draft", "DELETE", "/flows/{name}/draft", scope="admin", raises=MISSING)
 async def discard_draft(call: Call, name: Name) -> Flow:
     """Forget the draft of a flow."""
-    return await call.flows.discard_draft(name)
+    return await flows_of(call).discard_draft(name)
 
 
 @operation("flows.rollback", "POST", "/flows/{name}/rollback", scope="admin", raises=CHANGES)
@@ -191,21 +197,21 @@ async def rollback_flow(call: Call, name: Name, body: RollbackFlow | None = None
     said = body or RollbackFlow()
     by = call.person(said.by)
     if await call.was_done(name):
-        return await call.flows.info(name)
-    return await call.flows.rollback(name, to=said.to, by=by, reason=said.reason, expected=said.expected)
+        return await flows_of(call).info(name)
+    return await flows_of(call).rollback(name, to=said.to, by=by, reason=said.reason, expected=said.expected)
 
 
 @operation("flows.enable", "POST", "/flows/{name}/enable", scope="admin", raises=MISSING)
 async def enable_flow(call: Call, name: Name) -> Flow:
     """Let a flow start runs again, by name and by its triggers."""
-    return await call.flows.enable(name)
+    return await flows_of(call).enable(name)
 
 
 @operation("flows.disable", "POST", "/flows/{name}/disable", scope="admin", raises=MISSING)
 async def disable_flow(call: Call, name: Name, body: Attributed | None = None) -> Flow:
     """Let a flow start no more runs; its triggers rest. Runs under way go on."""
     said = body or Attributed()
-    return await call.flows.disable(name, by=call.person(said.by), reason=said.reason)
+    return await flows_of(call).disable(name, by=call.person(said.by), reason=said.reason)
 
 
 @operation("flows.delete", "DELETE", "/flows/{name}", scope="admin", raises=(*CHANGES, FlowInUseError))
@@ -213,7 +219,7 @@ async def delete_flow(call: Call, name: Name, query: DeleteFlowQuery) -> Done:
     """Take a flow out of the library. Its runs stay."""
     by = call.person(query.by)
     if not await call.was_done(name):
-        await call.flows.delete(name, force=query.force, by=by, reason=query.reason, expected=query.expected)
+        await flows_of(call).delete(name, force=query.force, by=by, reason=query.reason, expected=query.expected)
     return Done(name)
 
 
@@ -232,7 +238,7 @@ async def start_flow(call: Call, name: Name, body: StartFlow | None = None) -> S
     if run_id is not None and said.on_conflict in ("reject", "replace") and await call.was_done(run_id):
         return Started(run_id)
     options = said.options(id=run_id, headers=call.run_headers(said.headers))
-    run = await call.flows.start(
+    run = await flows_of(call).start(
         name, said.input, vars=said.vars, overrides=said.overrides, revision=said.revision, **options
     )
     return Started(run.id)

@@ -17,12 +17,12 @@ from msgspec import Meta
 from outlive._cel import ANY, BOOL, LIST, MAP, NUMBER
 from outlive._features.flows.built_in.contract import BuiltIn, Call
 from outlive._features.flows.document.model import SHARE, Document, FlowStep, Span, seconds_of
-from outlive._features.flows.document.problems import FlowError, Problem
 from outlive._features.flows.run.driver import error_data, run_plan
 from outlive._features.flows.run.plan import Plan
 from outlive._kernel.define.map import CONCURRENCY, Tolerance
 from outlive._kernel.replay.frame import SCOPE
 from outlive.errors import ToleranceExceededError
+from outlive.errors.document import FlowError, Problem
 from outlive.errors.step import FlowStepError
 
 ITEMS_MAX = 100_000

@@ -9,12 +9,12 @@ from msgspec.structs import replace
 
 from outlive._cel import ANY, STRING
 from outlive._features.flows.built_in.contract import BuiltIn, Call
-from outlive._features.flows.document.problems import FlowInputError
 from outlive._features.flows.run.plain_data import PlainArguments
 from outlive._features.flows.run.target import OfDocument, WorkflowTarget, workflow_meant
 from outlive._kernel.model import check_run_id
 from outlive._kernel.model import given as checked
 from outlive._kernel.replay.ask import start_detached, this_execution
+from outlive.errors.document import FlowInputError
 from outlive.errors.step import FlowStepError
 
 

@@ -16,7 +16,7 @@ from outlive.cli.values import text_of
 
 if TYPE_CHECKING:
     from outlive._features.flows.document.model import Document
-    from outlive._features.flows.document.problems import Problem
+    from outlive.errors.document import Problem
 
 app_option = click.option(
     "--app",
@@ -73,8 +73,8 @@ def read_file(file: Path, *, checks: bool = True, warns: bool = True) -> ReadFil
     Raises:
         click.ClickException: it has problems; all of them, with their lines.
     """
-    from outlive._features.flows.document.problems import FlowError
     from outlive._features.flows.library.reading import read_document
+    from outlive.errors.document import FlowError
 
     text = _text_of(file)
     try:
@@ -132,8 +132,8 @@ def check(*, files: tuple[Path, ...], strict: bool, apps: tuple[str, ...], as_js
 
     Nothing runs. All problems are reported at once, each with its line. Exit code 1 if there is one.
     """
-    from outlive._features.flows.document.problems import FlowError
     from outlive._features.flows.library.reading import read_document
+    from outlive.errors.document import FlowError
 
     load_apps(apps)
     reports: list[dict[str, Any]] = []
@@ -221,9 +221,9 @@ def import_(*, file: Path, output: Path | None, as_json: bool) -> None:
 
     What a person has to do by hand is said on standard error, each with its line in FILE.
     """
-    from outlive._features.flows.document.problems import FlowError
     from outlive._features.flows.document.writing import as_yaml
     from outlive._features.flows.other_systems.import_document import import_document
+    from outlive.errors.document import FlowError
 
     try:
         found = import_document(_text_of(file), str(file))

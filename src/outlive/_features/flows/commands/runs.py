@@ -149,8 +149,8 @@ class _Started:
 
     def _refuse_without_steps(self, read: ReadFile) -> None:
         """Refuse a document whose steps no program that was named defines."""
-        from outlive._features.flows.document.problems import FlowError
         from outlive._features.flows.library.reading import read_document
+        from outlive.errors.document import FlowError
 
         try:
             read_document(read.text, file=read.file, knows_steps=True)

@@ -32,23 +32,16 @@ from outlive._cel import (
 from outlive._cel.spelling import few_suggestions
 from outlive._features.flows.built_in.contract import OneOf
 from outlive._features.flows.document import declarations
-from outlive._features.flows.document.garbage_collection import collection_paused
 from outlive._features.flows.document.inputs import input_schema, variable_schema
 from outlive._features.flows.document.known_names import Known, Registered, Shape
 from outlive._features.flows.document.model import Document, FlowStep, canonical
 from outlive._features.flows.document.positions import Positions
-from outlive._features.flows.document.problems import (
-    PROBLEMS_LOOKED_FOR,
-    FlowError,
-    Path,
-    Problem,
-    did_you_mean,
-    dotted,
-    placed,
-)
+from outlive._features.flows.document.problems import PROBLEMS_LOOKED_FOR, did_you_mean
 from outlive._features.flows.document.reading import read
 from outlive._features.flows.document.references import compile_value
 from outlive._features.flows.document.validating import VARIABLE, document_of, either, kind_of, misfits
+from outlive._garbage_collection import collection_paused
+from outlive.errors.document import FlowError, Path, Problem, dotted, placed
 
 Types = Mapping[str, Type]
 

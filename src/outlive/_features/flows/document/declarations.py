@@ -21,7 +21,7 @@ from outlive._features.flows.document.inputs import (
     variable_schema,
 )
 from outlive._features.flows.document.model import Case, Document, RetryPolicy, Trigger, Variable, hmac_of, seconds_of
-from outlive._features.flows.document.problems import PROBLEMS_LOOKED_FOR, Path, Problem, did_you_mean, dotted
+from outlive._features.flows.document.problems import PROBLEMS_LOOKED_FOR, did_you_mean
 from outlive._features.flows.document.references import compile_value
 from outlive._features.schedules.schedule import CATCH_UP_MAX
 from outlive._features.schedules.ticks import checked_cron, zone_of
@@ -29,6 +29,7 @@ from outlive._kernel.model.given import SECONDS_MAX
 from outlive._kernel.model.queue import check_queue
 from outlive._kernel.model.trigger import is_pattern
 from outlive.errors import InvalidArgumentError
+from outlive.errors.document import Path, Problem, dotted
 
 _WEBHOOK = re.compile(r"(/[A-Za-z0-9._~-]+)+")
 _KINDS = ("event", "schedule", "webhook", "manual")

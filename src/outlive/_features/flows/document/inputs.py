@@ -18,8 +18,9 @@ from msgspec import UNSET
 
 from outlive._cel.spelling import few_suggestions
 from outlive._features.flows.document.model import Document, Variable
-from outlive._features.flows.document.problems import PROBLEMS_MAX, FlowInputError, Path, Problem, did_you_mean, dotted
+from outlive._features.flows.document.problems import did_you_mean
 from outlive._features.flows.document.validating import shown
+from outlive.errors.document import PROBLEMS_MAX, FlowInputError, Path, Problem, dotted
 
 Schema: TypeAlias = str | bool | Mapping[str, Any]
 """A JSON Schema, or just the name of a type."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple, Protocol
 
-from outlive._features.flows.document.problems import Path, Problem, placed
+from outlive.errors.document import Path, Problem, placed
 
 SPACE = frozenset(" \t\r\n")
 OFFSET_MAX = 10_000

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from outlive._features.flows.document.positions import Extent, Mark, Positions, place_at, place_of
-from outlive._features.flows.document.problems import PROBLEMS_LOOKED_FOR, FlowError, Path, Problem, dotted, placed
+from outlive._features.flows.document.problems import PROBLEMS_LOOKED_FOR
+from outlive.errors.document import FlowError, Path, Problem, dotted, placed
 
 if TYPE_CHECKING:
     import yaml

@@ -18,17 +18,10 @@ from msgspec import inspect
 from outlive._cel.expression import REMEMBERED_MAX
 from outlive._cel.spelling import few_suggestions
 from outlive._features.flows.document.model import ERROR, IDENTIFIER, INSTANT, METHOD, NAME, SHARE, Document, Variable
-from outlive._features.flows.document.problems import (
-    PROBLEMS_LOOKED_FOR,
-    FlowError,
-    Path,
-    Problem,
-    did_you_mean,
-    dotted,
-    placed,
-)
+from outlive._features.flows.document.problems import PROBLEMS_LOOKED_FOR, did_you_mean
 from outlive._features.flows.document.reading import Reading
 from outlive._kernel.model.span import SPAN
+from outlive.errors.document import FlowError, Path, Problem, dotted, placed
 
 SHOWN_CHARACTERS_MAX = 40
 LONG_EXPRESSIONS_CHARACTERS_MAX = 100_000

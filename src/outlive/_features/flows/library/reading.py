@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from outlive._features.flows.document.garbage_collection import collection_paused
 from outlive._features.flows.document.model import Document, canonical_json, hash_of
-from outlive._features.flows.document.problems import FlowError, FlowInputError, Problem
 from outlive._features.flows.library.records import StoredDocument
+from outlive._garbage_collection import collection_paused
 from outlive.errors import ArgumentTypeError
+from outlive.errors.document import FlowError, FlowInputError, Problem
 
 if TYPE_CHECKING:
     from outlive._features.flows.document.positions import Positions

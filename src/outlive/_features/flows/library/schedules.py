@@ -38,8 +38,8 @@ async def declare_flows(
 
 
 def _schedules_of(flow: FlowWorkflow, entry: FlowEntry, by: Declared) -> dict[str, Wanted]:
-    from outlive._features.flows.document.problems import FlowError, FlowInputError
     from outlive._features.flows.run.triggers import schedules_in, warn_of_idle
+    from outlive.errors.document import FlowError, FlowInputError
 
     found: dict[str, Wanted] = {}
     warn_of_idle(flow.document)

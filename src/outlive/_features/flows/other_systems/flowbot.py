@@ -13,9 +13,9 @@ from typing import Any
 import msgspec
 
 from outlive._features.flows.document.model import Identifier
-from outlive._features.flows.document.problems import Path
 from outlive._features.flows.other_systems.imported import Imported, Names, literal, name_of, note
 from outlive._kernel.model.span import SPAN
+from outlive.errors.document import Path
 
 _TEMPLATE = re.compile(r"\{\{-?\s*(.*?)\s*-?\}\}", re.DOTALL)
 _WORDS = re.compile(r'"((?:[^"\\]|\\.)*)"|([^\s"]+)')

@@ -6,13 +6,13 @@
 from __future__ import annotations
 
 from outlive._features.flows.document.positions import Positions
-from outlive._features.flows.document.problems import FlowError, Problem, placed
 from outlive._features.flows.document.reading import read
 from outlive._features.flows.document.validating import misfits
 from outlive._features.flows.other_systems.flowbot import from_flowbot, is_flowbot, shape_of_flowbot
 from outlive._features.flows.other_systems.imported import Imported
 from outlive._features.flows.other_systems.stepflow import SHAPE as STEPFLOW_SHAPE
 from outlive._features.flows.other_systems.stepflow import from_stepflow, is_stepflow
+from outlive.errors.document import FlowError, Problem, placed
 
 
 def import_document(text: str | bytes, file: str = "") -> Imported:

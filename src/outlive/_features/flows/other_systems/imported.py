@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
-from outlive._features.flows.document.problems import Path, Problem
 from outlive._features.flows.document.writing import as_yaml
+from outlive.errors.document import Path, Problem
 
 _MARK = "${{"
 

@@ -15,10 +15,10 @@ import msgspec
 
 from outlive._cel import ExpressionError
 from outlive._features.flows.document.inputs import KEYWORDS
-from outlive._features.flows.document.problems import Path
 from outlive._features.flows.document.references import reference
 from outlive._features.flows.document.validating import misfits
 from outlive._features.flows.other_systems.imported import Imported, Names, literal, name_of, note
+from outlive.errors.document import Path
 
 Given: TypeAlias = Mapping[str, Any]
 

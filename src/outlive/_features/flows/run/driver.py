@@ -23,7 +23,6 @@ from typing import Any, NoReturn, cast
 
 from outlive._cel import Template
 from outlive._cel.demand import Steps
-from outlive._features.flows.document.problems import FlowError
 from outlive._features.flows.document.references import expression_errors
 from outlive._features.flows.run.plan import Plan, PlannedStep, Rule
 from outlive._features.flows.run.queued import run_one
@@ -35,6 +34,7 @@ from outlive._kernel.replay.execution import Execution
 from outlive._kernel.replay.frame import SCOPE
 from outlive._kernel.replay.frame import Scope as Place
 from outlive.errors import OutliveError, StepFailedError
+from outlive.errors.document import FlowError
 
 UNDO_SECONDS = 3600.0
 """How long the roll-back of a flow may take before the run is parked, as for a machine."""

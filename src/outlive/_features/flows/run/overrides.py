@@ -14,9 +14,10 @@ from typing import Any
 import msgspec
 
 from outlive._features.flows.document.model import Document, FlowStep
-from outlive._features.flows.document.problems import FlowError, FlowInputError, Problem, did_you_mean
+from outlive._features.flows.document.problems import did_you_mean
 from outlive._features.flows.document.references import compile_value
 from outlive._features.flows.outside.secrets import check_data
+from outlive.errors.document import FlowError, FlowInputError, Problem
 from outlive.errors.outside import SecretError
 
 POLICIES = ("retry", "timeout", "heartbeat_timeout", "limit")

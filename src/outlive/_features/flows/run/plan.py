@@ -26,7 +26,7 @@ from outlive._cel import Template, steps_in
 from outlive._cel.demand import NOTHING, Demand, all_of
 from outlive._features.flows.built_in import NAMES, find_built_in
 from outlive._features.flows.document.model import Condition, Document, FlowStep, RetryPolicy, seconds_of
-from outlive._features.flows.document.problems import FlowError, Path, Problem, did_you_mean
+from outlive._features.flows.document.problems import did_you_mean
 from outlive._features.flows.document.references import compile_value
 from outlive._features.flows.outside.addresses import deciding_steps
 from outlive._features.flows.run.plain_data import find_misfit
@@ -49,6 +49,7 @@ from outlive._kernel.model.guard import Guard
 from outlive._kernel.model.queue import check_queue
 from outlive._kernel.replay.ask import current_execution
 from outlive._kernel.replay.command import StepKind, StepOptions, StepSpec, WorkflowSpec
+from outlive.errors.document import FlowError, Path, Problem
 from outlive.errors.program import WorkflowNotFoundError
 from outlive.errors.step import FlowStepError
 

@@ -24,13 +24,13 @@ from outlive._features.flows.document.model import (
     hmac_of,
     seconds_of,
 )
-from outlive._features.flows.document.problems import FlowError, Problem
 from outlive._features.flows.document.references import compile_value, expression_errors
 from outlive._features.schedules.in_code import cron, tick
 from outlive._features.schedules.schedule import ScheduleSpec, schedule_names
 from outlive._kernel.journal.described import Described
 from outlive._kernel.model.trigger import EventTrigger, SecretName, TriggerSet, WebhookTrigger
 from outlive.errors import InvalidArgumentError
+from outlive.errors.document import FlowError, Problem
 from outlive.errors.program import ExpressionError
 from outlive.telemetry import log
 

@@ -16,7 +16,7 @@ import msgspec
 
 from outlive._features.events.matching import UNFIT, Match, Webhook, arguments_by
 from outlive._features.events.signing import keys_in
-from outlive._features.flows.document.garbage_collection import collection_paused
+from outlive._garbage_collection import collection_paused
 from outlive._kernel.model.instant import MICROSECONDS, instant_text
 from outlive._kernel.model.trigger import RefusedStart, SecretName, Sent, SentEvent
 from outlive.engine import Engine
@@ -239,6 +239,10 @@ class Webhooks:
         except SecretError as error:
             log.error("the webhook %s of flow %s is closed: %s", webhook.trigger.path, webhook.workflow, error)
             raise refusal(503, "this webhook is not set up yet: its secret is missing") from None
+
+
+MOUNT = Webhooks
+"""The app that the API mounts, as the declaration of the feature says."""
 
 
 def _find_secret(name: str, env: str | None) -> str:
