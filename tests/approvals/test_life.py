@@ -100,7 +100,7 @@ async def test_cancelling_the_run_closes_the_approval(engine: outlive.Engine) ->
 
 
 async def test_a_run_that_is_replaced_closes_its_approval(engine: outlive.Engine) -> None:
-    """Its code could not say so; its end does. The new run asks anew."""
+    """Its code could not say so; its end does. The new run asks again."""
     old = await engine.start(asking_plainly, id="run-1")
     await waits(old)
     new = await engine.start(asking_plainly, id="run-1", on_conflict="replace")

@@ -34,7 +34,7 @@ def finish(process: subprocess.Popen[str]) -> str:
 
 
 async def test_processes_that_decide_at_once_all_get_the_first_decision(tmp_path: Path) -> None:
-    """Though the one that asked was killed with -9; the next one goes on with that decision."""
+    """The worker that asked was killed with -9; the next worker goes on with that decision."""
     killed = begin(tmp_path)
     async with outlive.Engine(f"sqlite:{tmp_path / 'asker.db'}", worker=False) as engine:
         run = engine.get("run-1")

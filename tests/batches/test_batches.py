@@ -349,7 +349,7 @@ async def refuse_until_repaired(n: int) -> int:
 
 
 async def test_rows_that_have_not_succeeded_are_a_batch_of_their_own(engine: outlive.Engine, place: Place) -> None:
-    """Failed items and those that were never begun, in their order; from a program without the code."""
+    """Failed items and items that were never begun, in their order; from a program without the code."""
     rows, allowed = range(3 * CHUNK_ITEMS_MAX), Tolerance(failures=1)
     batch = await engine.start_batch(
         refuse_until_repaired, rows, id="b", tolerate=allowed, tags={"team": "a"}, headers={"tenant": "x"}

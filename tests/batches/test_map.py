@@ -156,7 +156,7 @@ async def test_tolerated_failures_stand_in_the_list(engine: outlive.Engine) -> N
 async def test_more_failures_than_tolerated_cancel_the_rest(
     engine: outlive.Engine, failures: int | None, ratio: float | None, tolerated: str
 ) -> None:
-    """The error has those that there were, by number."""
+    """The error has the failed items, by number."""
     stage.values["bad"] = {2, 3}
     run = await engine.start(mapped_tolerant, 10, failures, ratio)
 

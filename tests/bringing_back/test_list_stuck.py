@@ -52,7 +52,7 @@ async def test_runs_that_move_or_wait_are_not_reported(engine: outlive.Engine) -
 
 
 async def test_a_parked_run_is_reported_with_its_reason(place: Place) -> None:
-    """The reason is the one that it was parked with."""
+    """The reason of the report is the reason of the parking."""
     async with place.engine(limits=Limits(history_events_max=1)) as engine:
         run = await engine.start(reported_long, id="run-1")
         reason = await parks(run)

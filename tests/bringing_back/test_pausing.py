@@ -93,7 +93,7 @@ async def is_held(engine: outlive.Engine) -> bool:
 
 
 async def test_running_steps_end_and_nothing_begins(engine: outlive.Engine) -> None:
-    """Their results are kept; `why` says who paused it, and those who wait for the result wait on."""
+    """Their results are kept; `why` says who paused it, and callers that wait for the result wait on."""
     run = await engine.start(pause_line, "a", id="a")
     await has_called(1)
     await engine.pause("a", by="ann", reason="lunch")

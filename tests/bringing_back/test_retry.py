@@ -620,7 +620,7 @@ async def back_starter() -> str:
 
 
 async def test_starter_gets_the_second_end(engine: TestEngine) -> None:
-    """Both have failed; the one that was started is retried first, and the starter waits for it again."""
+    """Both have failed; the started run is retried first, and the starter waits for it again."""
     run = await engine.start(back_starter)
     await fail(run)
     world.is_repaired = True

@@ -68,7 +68,7 @@ SCOPE: dict[str, Any] = {
     ],
 )
 def test_value(text: str, value: Any) -> None:
-    """An expression gives the value that CEL gives, or the one that the documentation says."""
+    """An expression gives the value that CEL gives, or the value that the documentation says."""
     found = parse(text).evaluate(SCOPE)
 
     assert value == found

@@ -27,7 +27,7 @@ def front_of(store: Store) -> CheckpointStore:
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 async def test_a_store_does_what_the_rules_say(place: Place, seed: int) -> None:
-    """Two programs append, load and clear at random, and one of them opens its store anew now and then."""
+    """Two programs append, load and clear at random, and one of them opens its store again now and then."""
     chance = Random(seed)
     model: dict[str, dict[int, Checkpoint]] = {run_id: {} for run_id in RUN_IDS}
     stores = [place.store(), place.store()]

@@ -113,7 +113,7 @@ async def test_an_empty_store_has_no_workers(store: Store, ask: Ask) -> None:
 
 
 async def test_stuck_runs_are_listed_with_the_reason(store: Store, ask: Ask) -> None:
-    """Parked ones, those without a worker, those that nobody can run."""
+    """Parked runs, runs without a worker, and runs that no worker can run."""
     await hire(store, "anvil")
     await begin(store, "lost", worker="anvil", nonce=3)
     await (await begin(store, "stopped", worker="anvil")).park("the code changed")
@@ -250,8 +250,8 @@ async def test_fsck_finds_and_repairs(store: Store, ask: Ask, tmp_path: Path) ->
     assert 1 == found.exit_code
     assert "run a: status is" in found.output
     assert "1 problem; --repair may help" in found.output
-    mended = in_thread(ask, "fsck", "--repair")
-    assert (0, True) == (mended.exit_code, "1 problem, all repaired" in mended.output), mended.output
+    repaired = in_thread(ask, "fsck", "--repair")
+    assert (0, True) == (repaired.exit_code, "1 problem, all repaired" in repaired.output), repaired.output
     database.execute("UPDATE outlive_events SET crc = 1 WHERE seq = 1")
     database.close()
     broken = in_thread(ask, "fsck", "--repair", "--json")

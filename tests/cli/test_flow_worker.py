@@ -22,7 +22,7 @@ output: "${{ steps.say.text }}"
 
 @pytest.mark.slow
 async def test_killed_worker_and_a_new_revision(command: Callable[..., Command], url: str) -> None:
-    """A worker without any program runs stored flows. The one that takes a run over after a kill -9 has never seen a
+    """A worker without any program runs stored flows. A worker that takes a run over after a kill -9 has never seen a
     file, and goes on with the document that the run was started with. [FB-R1]"""
     async with outlive.Engine(url, worker=False) as people:
         await people.flows.apply(PINNED)

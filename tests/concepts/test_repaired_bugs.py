@@ -1,4 +1,4 @@
-"""Bugs that were found by reading and by surprise; each of these tests failed before it was mended."""
+"""Bugs that were found by reading and by surprise; each of these tests failed before it was repaired."""
 
 from __future__ import annotations
 

@@ -202,7 +202,7 @@ def test_a_module_imports_only_what_is_there(path: Path) -> None:
     ],
 )
 def test_imports_of_a_module_are_found(path: str, source: str, found: list[str]) -> None:
-    """Relative to the module; those that are loaded later are not."""
+    """Relative to the module; modules that are loaded later are not."""
     assert found == imports_in(path, source)
 
 

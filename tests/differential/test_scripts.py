@@ -313,7 +313,7 @@ def list_turns(operation: Operation, truth: Any, shelf: Shelf) -> Iterator[str]:
 
 
 def list_checkpoints(operation: Operation, truth: Any, shelf: Shelf, appended: set[Any]) -> Iterator[str]:
-    """What became of checkpoints; `appended` are those that have been there in this script."""
+    """What became of checkpoints; `appended` are all checkpoints so far in this script."""
     if operation.verb == "clear":
         yield "clear" if shelf.read(operation.ids[0]) else "clear, nothing there"
         return

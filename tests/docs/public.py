@@ -72,7 +72,7 @@ def spaces() -> list[str]:
 
 
 def names_in(module: ModuleType) -> list[str]:
-    """The names of a namespace: those that it lists, or else its classes; classes first."""
+    """The names of a namespace: its list, or else its classes; classes first."""
     if hasattr(module, "__all__"):
         return sorted(module.__all__, key=lambda name: (not name[:1].isupper(), name.lower()))
     found = {name: it for name, it in vars(module).items() if inspect.isclass(it) and not name.startswith("_")}

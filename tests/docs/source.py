@@ -265,7 +265,7 @@ def _gathered(arg: ast.arg | None, names: dict[str, Any]) -> list[str]:
 
 
 def _fields_of_dict(given: Any) -> Iterator[tuple[str, str]]:
-    """The fields of a `TypedDict`, with those that it derives from."""
+    """The fields of a `TypedDict`, inherited fields included."""
     names, definition = vars(_home(given)[0]), class_node(given)
     for base in definition.bases:
         if is_typeddict(kind := _looked_up(base, names)):

@@ -15,7 +15,7 @@ from outlive.errors import CommitUnknownError, StoreUnavailableError
 
 
 class FaultyStore:
-    """Any store, with faults before a verb, after it, or until it is mended."""
+    """Any store, with faults before a verb, after it, or until it is repaired."""
 
     def __init__(self, inner: Store) -> None:
         self.inner = inner

@@ -153,7 +153,7 @@ def dead_session_ender_of(engine: outlive.Engine) -> DeadSessionEnder:
 
 
 def keeper_of(engine: outlive.Engine) -> LeaseKeeper:
-    """The one that keeps its lease."""
+    """The keeper of its lease."""
     keeper = sessions_of(engine)._keeper
     assert keeper is not None
     return keeper
@@ -166,7 +166,7 @@ def committer_of(engine: outlive.Engine) -> Committer:
 
 
 def executor_of(engine: outlive.Engine) -> Executor:
-    """The one that runs its steps."""
+    """The runner of its steps."""
     return worker_of(engine)._executor
 
 

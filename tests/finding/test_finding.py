@@ -135,7 +135,7 @@ async def test_a_cursor_of_another_order_is_refused() -> None:
 
 
 async def test_a_filter_that_does_not_exist_is_named() -> None:
-    """With the one that was meant."""
+    """With the name that was meant."""
     async with TestEngine() as engine:
         with pytest.raises(TypeError, match="no filter 'stauts'; did you mean 'status'"):
             await engine.list(stauts="failed")  # type: ignore[call-arg]
@@ -252,7 +252,7 @@ async def tagging_much() -> None:
 
 
 async def test_too_many_tags_are_refused() -> None:
-    """Counting those that the run has."""
+    """The tags that the run has already count too."""
     async with TestEngine() as engine:
         with pytest.raises(outlive.errors.RunFailedError, match="at most 100 tags, and this would make 120"):
             await (await engine.start(tagging_much)).result()

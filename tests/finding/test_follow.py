@@ -1,4 +1,4 @@
-"""`run.follow`: every event of a journal in its order, those that are there and those that come."""
+"""`run.follow`: every event of a journal in its order, past and future."""
 
 from __future__ import annotations
 

@@ -113,7 +113,7 @@ async def test_a_retry_names_errors_and_statuses(named: str, attempts: int) -> N
 
 
 async def test_a_flow_has_a_retry_for_its_steps() -> None:
-    """For those that have none of their own."""
+    """For steps that have none of their own."""
     text = saying("timeout: 1m", name="flow-retry") + "retry: { attempts: 2, first: 0 }\n"
     shop.FAILURES["it"] = [ValueError("no")]
     assert await output_of(text) == "it"

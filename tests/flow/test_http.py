@@ -197,7 +197,7 @@ async def test_two_bodies_are_refused() -> None:
 
 
 async def test_undoing_by_http() -> None:
-    """A flow that fails after a request sends the one that takes it back."""
+    """A flow that fails after a request sends the request that takes it back."""
     document = {
         "name": "http_undo",
         "input": {"url": "string"},

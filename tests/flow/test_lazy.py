@@ -60,7 +60,7 @@ SAYS = """
     ],
 )
 async def test_a_step_of_the_other_branch_does_not_run(output: str, expected: Any, ran: list[Any]) -> None:
-    """The condition may need steps itself; those that both branches need run beside it."""
+    """The condition may need steps itself; steps that both branches need run beside it."""
     text = f"name: lazy-output\nsteps:\n{SAYS}\noutput: {output if output[0] == '{' else repr(output)}\n"
     if expected == "an error":
         with pytest.raises(RunFailedError, match="missing"):

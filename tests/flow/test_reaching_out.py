@@ -106,7 +106,7 @@ async def test_a_command_of_the_settings(tmp_path: Path) -> None:
     ],
 )
 async def test_a_flow_adds_only_what_the_operator_allows(more: dict[str, Any], complaint: str) -> None:
-    """No arguments by default, and of variables those that are listed. [S26]"""
+    """No arguments by default, and only the listed variables. [S26]"""
     with settings.using(read({"shell": {"say": {"argv": ["/bin/echo"], "secrets": ["TOKEN", "KEY"]}}})):
         failure = await failure_of(one_step(f"reaching_more_{next(iter(more))}", "shell", {"command": "say", **more}))
 

@@ -127,7 +127,7 @@ async def test_a_flow_without_an_output_runs_everything_and_gives_null() -> None
 
 
 async def test_a_step_whose_condition_is_false_has_the_result_null() -> None:
-    """Those that wait for it go on."""
+    """Steps that wait for it go on."""
     text = """
 name: running-if
 input: { wanted: boolean }

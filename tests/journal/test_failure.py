@@ -154,7 +154,7 @@ def test_a_class_below_a_registered_one_is_registered() -> None:
 
 
 def test_a_class_of_the_user_below_a_builtin_one_keeps_the_fields_of_both() -> None:
-    """An exception class of the user below OSError keeps its own fields and those that Python sets, such as errno."""
+    """A class of the user below OSError keeps its own fields and the fields that Python sets, such as errno."""
     back = again(Denied("/etc", "ann"), Denied)
 
     assert isinstance(back, Denied)

@@ -15,7 +15,7 @@ from outlive_conformance.suite.builders import DEFINITION
 PATIENCE_SECONDS = 30.0
 """How long a test waits for what must happen; only a failing test waits that long."""
 HEARING_SECONDS = 15.0
-"""The same for a bell; shorter than the silence after which a watch begins anew, and rings whether it heard or not."""
+"""The same for a bell; shorter than the silence after which a watch begins again, and rings whether it heard or not."""
 SHORT_SECONDS = 1.0
 """The shortest lease that etcd grants here."""
 LOOK_SECONDS = 0.05

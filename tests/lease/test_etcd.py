@@ -427,7 +427,7 @@ async def test_session_ends_in_the_store_while_etcd_is_away(
 
 
 async def test_etcd_that_lost_its_data_is_another_place(store: Store, etcd_program: None, open_leases: Opener) -> None:
-    """Sessions notice it by themselves and begin anew; nobody who has not is taken for lost by the new place."""
+    """Sessions notice it by themselves and begin again; nobody who has not is taken for lost by the new place."""
     with EtcdServer() as server:
         leases = await open_leases(server.url())
         before = leases.name

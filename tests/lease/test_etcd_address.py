@@ -1,4 +1,4 @@
-"""Addresses of leases in etcd: what they mean, and what is said of those that mean nothing."""
+"""Addresses of leases in etcd: what they mean, and how an address that means nothing is refused."""
 
 from pathlib import Path
 

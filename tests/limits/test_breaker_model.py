@@ -118,7 +118,7 @@ def test_a_good_trial_closes_a_breaker() -> None:
 
 
 def test_a_bad_trial_opens_it_again() -> None:
-    """One is enough, and the whole reset time begins anew."""
+    """One is enough, and the whole reset time begins again."""
     caller = Caller()
     caller.fail(3)
     caller.wait(10)

@@ -189,7 +189,7 @@ async def test_a_long_wait_is_in_the_journal_and_holds_nothing(world: World) -> 
 
 
 async def test_waiting_survives_a_restart(world: World) -> None:
-    """Another engine goes on when it is time, and not before; a limit of its own begins anew, a shared one does not."""
+    """Another engine goes on when it is time, and not before; its own limit begins again, a shared one does not."""
     async with world.engine() as engine:
         runs = [await engine.start(limited, "hourly_together", f"call {number}", id=f"{number}") for number in range(3)]
         await engine.settle()

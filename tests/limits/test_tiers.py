@@ -95,7 +95,7 @@ def test_a_costly_call_takes_as_much_as_it_costs() -> None:
 
 
 def test_a_call_that_one_tier_refuses_costs_no_tier_anything() -> None:
-    """All tiers are charged, or none; the one that has no room is named."""
+    """All tiers are charged, or none; the tier without room is named."""
     limit = RateLimit("api", TokenBucket(100, burst=10), FixedWindow(1, 10))
     state, _ = try_limit(limit, LimitState(), cost=1, now_at=AT)
 

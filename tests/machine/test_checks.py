@@ -222,7 +222,7 @@ def test_a_state_is_defined_once() -> None:
 
 
 def test_a_name_belongs_to_one_machine() -> None:
-    """Or to one workflow; the same module may define it anew."""
+    """Or to one workflow; the same module may define it again."""
     machine("twice")
     machine("twice")
     space: dict[str, Any] = {"__name__": "elsewhere", "outlive": outlive, "S": S}

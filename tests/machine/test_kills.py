@@ -86,7 +86,7 @@ async def test_a_killed_state_runs_again_and_those_before_do_not(world: World, p
 
 
 async def test_a_killed_split_goes_on_with_the_branch_that_was_not_done(world: World, place: Place) -> None:
-    """The one that was done stays done."""
+    """A finished branch stays finished."""
     world.die("work", "label")
 
     assert world.live("work") == "DONE"

@@ -188,7 +188,7 @@ waiting.timer(S.BEGIN, lambda data: stage.values["delay"], then=S.END)
 
 @pytest.mark.parametrize("delay", [None, "soon", float("nan"), datetime(2026, 1, 1)])  # noqa: DTZ001
 async def test_a_timer_whose_function_gives_no_time_parks_the_run(engine: outlive.Engine, delay: Any) -> None:
-    """Code that is mended can go on."""
+    """Code that is repaired can go on."""
     stage.values["delay"] = delay
     run = await engine.start(waiting)
     told = "return seconds, a timedelta or an aware datetime"

@@ -143,7 +143,7 @@ async def test_a_machine_goes_on_from_its_snapshot_in_another_process(place: Pla
 
 
 async def test_a_snapshot_keeps_signals_that_were_not_taken() -> None:
-    """In their order, also those that no state asks for."""
+    """In their order, also signals that no state asks for."""
     async with TestEngine() as engine:
         run = await engine.start(wheel, Data(until=61, asks=50), id="wheel")
         for text in ("first", "second"):

@@ -158,7 +158,7 @@ async def test_a_join_goes_on_when_it_has_enough(
 async def test_a_join_that_cannot_have_enough_fails(
     engine: outlive.Engine, machine: outlive.Machine[S, Parcel], ways: str, told: str
 ) -> None:
-    """At once: it does not wait for those that could not help."""
+    """At once: it does not wait for branches that could not help."""
     run = await engine.start(machine, plan(ways))
 
     with pytest.raises(RunFailedError, match=told):

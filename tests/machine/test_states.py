@@ -218,7 +218,7 @@ async def test_data_without_a_stored_form_is_a_failure_of_its_state() -> None:
 
 
 async def test_a_router_that_leads_nowhere_parks_the_run(engine: outlive.Engine) -> None:
-    """It is code that must be mended; failing the run would lose it."""
+    """It is code that must be repaired; failing the run would lose it."""
     run = await engine.start(wrong, {"return": "route"})
 
     assert "state ROUTE of machine states.wrong returned 'nowhere'" in await parks(run)

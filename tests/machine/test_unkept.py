@@ -64,7 +64,7 @@ async def room(data: Trip) -> S:
 async def seat(data: Trip) -> Any:
     """In all the ways in which a handler can go wrong after its effect."""
     book(data, "seat")
-    match "" if stage.values.get("mended") else data.fault:
+    match "" if stage.values.get("repaired") else data.fault:
         case "data":
             data.booked.append(object())
         case "new data":
@@ -116,7 +116,7 @@ async def test_every_death_on_the_way_leaves_nothing_behind(fault: str) -> None:
 
 
 async def test_a_machine_whose_state_cannot_be_undone_is_parked(place: Place) -> None:
-    """Visible, with nothing lost: whoever has mended it resumes it."""
+    """Visible, with nothing lost: whoever has repaired it resumes it."""
     stage.values["trouble"] = True
     async with place.engine() as engine:
         run = await engine.start(trip, Trip("data"))
@@ -124,7 +124,7 @@ async def test_a_machine_whose_state_cannot_be_undone_is_parked(place: Place) ->
         assert "undo failed: unkept.trip.SEAT.undo of unkept.trip.SEAT: ConnectionError: cannot release" in reason
         assert "data of machine unkept.trip after SEAT cannot be stored" in reason
 
-        stage.values |= {"trouble": False, "mended": True}
+        stage.values |= {"trouble": False, "repaired": True}
         await run.resume()
         assert (await in_time(run.result())).data.booked == ["room", "seat"]
     await until_calls("room", "seat", "undo seat", "seat")

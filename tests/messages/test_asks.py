@@ -501,7 +501,7 @@ async def test_asks_are_served_beside_the_main_line() -> None:
 
 
 async def test_a_run_waits_until_all_is_answered() -> None:
-    """Asks that came before it wanted to end are answered, also those that wait for others."""
+    """Asks that came before it wanted to end are answered, also asks that wait for others."""
     async with TestEngine() as engine:
         run = await engine.start(cart_with_two_names)
         await engine.settle()

@@ -59,7 +59,7 @@ def test_a_name_that_could_mean_another_place_is_refused(name: str) -> None:
     ],
 )
 def test_a_url_that_names_no_store_has_no_namespace_either(url: str) -> None:
-    """The error is the one that there is without a namespace."""
+    """The error is the same as without a namespace."""
     for namespace in (None, "acme"):
         with pytest.raises(StoreUrlError):
             outlive.Engine(url, namespace=namespace)

@@ -153,7 +153,7 @@ def test_the_driver_is_not_loaded_without_a_server() -> None:
 
 
 def test_an_address_with_several_hosts_wants_the_one_that_takes_writes() -> None:
-    """An address with several hosts asks the driver for the one that takes writes, because the first may be a
+    """An address with several hosts asks the driver for the host that takes writes, because the first may be a
     replica."""
     place = parse_address("postgresql://one:5432,two:5433/db")
 

@@ -82,7 +82,7 @@ async def test_runs_that_are_claimed_are_found_by_their_keys_alone(store: Postgr
 
 
 async def test_due_runs_are_found_by_the_index_of_their_owner(store: PostgresStore, connection: Any) -> None:
-    """Neither those asleep nor those that have ended are looked at."""
+    """Neither sleeping runs nor ended runs are looked at."""
     plan = await plan_of(connection, "find_due", store.now(), "worker-a", [DEFINITION], 100, 100, 0)
 
     assert plan.count("runs_owner_definition_wake_at on runs root") == 2, "free ones and orphans"

@@ -151,7 +151,7 @@ async def test_older_schema_is_left_as_it_is_by_those_who_only_read(
 async def test_migration_that_is_cut_off_leaves_nothing(
     postgres_server: PostgresServer, database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The next one who opens begins anew, and finds no lock."""
+    """The next one who opens begins again, and finds no lock."""
     fetch = Session.fetch
 
     async def die(session: Session, name: str, *values: object) -> object:

@@ -218,7 +218,7 @@ async def test_a_doctor_finds_nothing_wrong_with_who_may_create_nothing(owner_ur
 
 
 async def test_the_user_of_a_given_connection_needs_to_ask_and_no_more(owner_url: str, url: str) -> None:
-    """It writes a request, which an engine makes a run of; the rights are those that the guide lists. [S49]"""
+    """It writes a request, which an engine makes a run of; the rights are the listed rights of the guide. [S49]"""
     await open_and_close(owner_url)
     await run_sql(
         owner_url,

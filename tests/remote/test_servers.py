@@ -191,7 +191,7 @@ def item(index: int) -> bytes:
 
 
 async def test_items_of_a_batch_come_once_though_the_stream_breaks() -> None:
-    """The server begins anew after a break; which items there were is remembered here, in whatever order they came."""
+    """The server begins again after a break; which items there were is remembered here, in whatever order they came."""
     first, second = b"".join(map(item, (0, 3, 1))), b"".join(map(item, (0, 1, 2, 3)))
     parked = b'event: batch\ndata: {"parked":"b~1","reason":"the code changed"}\n\n'
     going = b'event: batch\ndata: {"parked":null,"reason":""}\n\n'

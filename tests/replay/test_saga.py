@@ -461,7 +461,7 @@ async def not_durable() -> None:
 
 
 def test_a_run_that_must_be_parked_is_not_rolled_back() -> None:
-    """Code that is mended can still finish it."""
+    """Code that is repaired can still finish it."""
     life = live(not_durable)
 
     assert life.status == "parked"

@@ -54,7 +54,7 @@ async def unkept_book(name: str) -> Any:
     hold(name)
     if stage.values.get("size"):
         return name.ljust(stage.values["size"])
-    return name if stage.values.get("mended") or name != "seat" else Ticket(name)
+    return name if stage.values.get("repaired") or name != "seat" else Ticket(name)
 
 
 def unkept_undone_on_thread(result: Any) -> None:
@@ -167,7 +167,7 @@ async def test_nothing_is_undone_without_a_saga() -> None:
 
 async def test_a_result_that_is_too_large_is_taken_back_too() -> None:
     """It has a stored form that nobody may store."""
-    stage.values |= {"size": 200_000, "mended": True}
+    stage.values |= {"size": 200_000, "repaired": True}
     async with TestEngine(limits=Limits(payload_bytes_max=100_000)) as engine:
         run = await engine.start(unkept_alone_in_saga)
         with pytest.raises(RunFailedError, match="payload_bytes_max is 100,000"):
@@ -197,7 +197,7 @@ async def test_a_run_whose_effect_cannot_be_taken_back_is_parked(place: Place) -
         await run.resume()
         await until_calls("room", *["seat", "undo seat"] * 2)
         assert reason == await in_time(parks(run))
-        stage.values |= {"trouble": False, "mended": True}
+        stage.values |= {"trouble": False, "repaired": True}
         await run.resume()
         assert "booked" == await in_time(run.result())
     assert stage.calls == ["room", *["seat", "undo seat"] * 2, "seat"]
@@ -268,7 +268,7 @@ async def unkept_stubbornly() -> None:
 
 
 async def test_a_worker_that_has_let_go_of_the_run_takes_nothing_back(place: Place) -> None:
-    """Others do the step again, perhaps with mended code: what it has done is theirs."""
+    """Others do the step again, perhaps with repaired code: what it has done is theirs."""
     async with place.engine(grace_seconds=0) as first:
         await first.start(unkept_stubbornly, id="run-1")
         await stage.gate("seat").reached()

@@ -37,7 +37,7 @@ SEARCHING = {
 }
 """Operations that look for runs by filters."""
 SHARED = {"health.metrics", "overview.get"}
-"""All callers share the figures of these, which are made anew after some seconds."""
+"""All callers share the figures of these, which are made again after some seconds."""
 
 
 @outlive.workflow

@@ -86,7 +86,7 @@ async def test_space_that_comes_back_is_used(store: SqliteStore) -> None:
 
 
 def test_failed_write_in_a_commit_is_unknown_and_the_store_goes_on(path: Path, spawn: Callable[..., Any]) -> None:
-    """An I/O error while committing is neither a yes nor a no; the connection is made anew."""
+    """An I/O error while committing is neither a yes nor a no; the connection is made again."""
     rows, batch, read, last = spawn("fail_to_write", path).hear_all()
 
     assert rows.startswith("True ")

@@ -112,7 +112,7 @@ def test_a_line_of_damaged_runs_does_not_keep_the_claimer_busy() -> None:
 
 
 def test_changed_limits_win() -> None:
-    """A limit that was set at run time wins over the one that code declares."""
+    """A limit that was set at run time wins over the limit that code declares."""
     state = QueueRecord(declared=QueueLimits(concurrency=50, per_key=1), changed={"concurrency": 5, "per_key": None})
 
     assert (state.limits.concurrency, state.limits.per_key) == (5, None)

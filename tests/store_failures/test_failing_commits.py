@@ -243,7 +243,7 @@ async def test_a_dropped_start_leaves_no_trace(place: Place) -> None:
 
 
 async def test_a_bad_run_does_not_hurt_its_neighbours(place: Place) -> None:
-    """Among runs that are committed together the one that cannot be stored is parked, and the others go on."""
+    """Among runs that are committed together the run that cannot be stored is parked, and the others go on."""
     async with place.engine() as engine:
         runs = [await engine.start(committing, f"{number}") for number in range(5)]
         bad = await engine.start(committing_nonsense)
@@ -287,7 +287,7 @@ class Poisoned(FaultyStore):
 
 @pytest.mark.every_store
 async def test_a_change_that_is_always_refused_holds_up_no_other(place: Place) -> None:
-    """The changes in the same batch are made, and the caller of the one that was refused gets the error."""
+    """The changes in the same batch are made, and the caller of the refused change gets the error."""
     async with place.engine(wrap=Poisoned) as engine:
         poison = asyncio.ensure_future(engine.start(committing, "poison", id="poison"))
         run = await engine.start(committing, "a")

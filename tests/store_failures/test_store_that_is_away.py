@@ -206,7 +206,7 @@ async def test_message_with_a_key_is_not_sent_again_to_a_store_that_is_silent(
 
 
 async def test_caller_that_stands_in_line_behind_others_does_not_wait_twice(place: Place, loop_time: LoopTime) -> None:
-    """Those who ask for runs while a question is under way share its end when the store is silent."""
+    """Callers that ask for runs while a question is under way share its end when the store is silent."""
     stores: list[FaultyStore] = []
     async with place.engine(worker=False, store_seconds=SECONDS, wrap=faulty(stores)) as engine:
         runs = [await engine.start(echoed, "a") for _ in range(4)]

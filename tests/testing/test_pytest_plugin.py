@@ -1,4 +1,4 @@
-"""The fixtures work with every way to run async tests, and cost nothing to those who do not use them."""
+"""The fixtures work with every way to run async tests, and cost nothing where no test uses them."""
 
 from __future__ import annotations
 

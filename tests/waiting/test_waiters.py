@@ -35,7 +35,7 @@ class Shelf:
         return False
 
     async def find_runs(self, run_ids: list[str]) -> dict[str, Any]:
-        """Those that are there."""
+        """The runs of these ids that exist."""
         return {run_id: self.runs[run_id] for run_id in run_ids if run_id in self.runs}
 
 
