@@ -76,7 +76,7 @@ def test_every_command_that_starts_a_run_takes_all_of_them(path: tuple[str, ...]
 
 
 def test_a_batch_of_a_flow_takes_the_options_of_a_batch() -> None:
-    """All but those that have a reason here."""
+    """The options that no command takes have a reason here."""
     named = {"batch_id": "id"}
     taken = {named.get(name, name) for name in options_of("flows", "batch")}
 

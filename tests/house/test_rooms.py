@@ -74,6 +74,7 @@ ALSO: dict[str, dict[str, str]] = {
         "security": "an export and an import are noted in the audit log",
     },
     "retention": {
+        "bulk": "`outlive runs purge` hands the purge to workers and follows it, as `retry` and `cancel` do",
         "batches": "only the plan of a batch names the blobs of chunks that have not begun, which must stay",
         "moving": "a purge that archives writes the file of a tree first",
     },

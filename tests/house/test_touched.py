@@ -56,7 +56,7 @@ def files_with(name: str) -> list[str]:
 
 
 def touched_by(name: str, beside: dict[str, str]) -> list[str]:
-    """The files that a name like this one touches, without those that have it for another reason."""
+    """The files that a name like this one touches, without files that have the name for another reason."""
     return [file for file in files_with(name) if not file.startswith(tuple(beside))]
 
 

@@ -83,7 +83,7 @@ def test_every_mutant_is_a_program() -> None:
 def test_changes_that_mean_the_same_by_their_form_are_no_mutants(tmp_path: Path) -> None:
     """A clock does not show a limit to the last digit, no place is below 0, and a field that nothing reads is lost.
 
-    The clock of a store is exact, a write is refused behind another place than the one that is stated, and a field that
+    The clock of a store is exact, a write is refused behind another place than the stated one, and a field that
     is read may be asked for after the end: these are mutants."""
     text = """
 def look(self, found):

@@ -163,7 +163,7 @@ async def as_completed() -> list[int]:
 
 @workflow()
 async def as_completed_too_late() -> list[Any]:
-    """Those that come in time, and then an error."""
+    """The results that come in time, and then an error."""
     tasks = [asyncio.create_task(asyncio.sleep(10 * n, n)) for n in range(1, 4)]
     seen: list[Any] = []
     try:

@@ -270,7 +270,7 @@ async def test_the_quota_is_asked_for_all_of_them_at_once() -> None:
 
 
 async def test_each_start_is_in_the_audit_log(engine: outlive.Engine) -> None:
-    """Under the name of the one who acts, with the id of its run."""
+    """Under the name of the person who acts, with the id of its run."""
     with engine.audit.acting("ann"):
         await engine.start_many([{"start": (many_started, name), "id": f"many-{name}"} for name in "ab"])
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from outlive.cli.background import do_in_background, has_worker
+from outlive._features.bulk.following_commands import do_in_background, has_worker
 from outlive.cli.edge import Mistake, ask, counted, json_option, print_json, print_table, store_option
 from outlive.cli.filters import filter_options, filters_of
 from outlive.cli.values import seconds_of

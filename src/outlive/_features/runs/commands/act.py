@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from outlive._features.bulk.following_commands import do_in_background, has_worker
 from outlive._features.runs.commands.view import TITLES, row_of
 from outlive.cli import completing as complete
 from outlive.cli.advice import as_typed
-from outlive.cli.background import do_in_background, has_worker
 from outlive.cli.edge import (
     REFUSED,
     Mistake,

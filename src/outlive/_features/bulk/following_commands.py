@@ -1,4 +1,4 @@
-"""Verbs for many runs that a command hands to workers, and follows."""
+"""Commands for many runs: they hand a verb to workers, and follow how far it comes."""
 
 from __future__ import annotations
 
