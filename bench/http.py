@@ -109,9 +109,7 @@ async def starts(url: str, count: int) -> None:
     async with outlive.Engine(url):  # A worker describes its workflows a moment after its start.
         await asyncio.sleep(DESCRIBED_SECONDS)
     async with outlive.Engine(url, worker=False) as engine:
-        own = [
-            await _timed(engine.start_by_name("bench_http", {"number": 1}, id=f"own-{n}")) for n in range(count // 4)
-        ]
+        own = [await _timed(engine.start("bench_http", {"number": 1}, id=f"own-{n}")) for n in range(count // 4)]
     with serving(url) as (port, pid):
         async with Client(port) as client:
             over = [await _timed(client.start(number)) for number in range(count // 4)]

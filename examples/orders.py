@@ -115,7 +115,7 @@ async def main() -> None:
         print(await book.result())
 
         await engine.workflows.list()  # what workers can run, with schemas of arguments and results
-        named = await engine.start_by_name("order", {"item": "lamp"}, headers={"tenant": "b"}, id="order-8")
+        named = await engine.start("order", {"item": "lamp"}, headers={"tenant": "b"}, id="order-8")
         print(await named.result(), await engine.approvals.list(assignee="finance"))
 
 

@@ -142,7 +142,7 @@ async def look_at_file(file: str) -> dict[str, Any]:
 @app.put("/letters/{number}", status_code=202)
 async def write(number: str) -> dict[str, str]:
     """Let the agent write a letter about an invoice. Its code is in other processes: it is started by its name."""
-    run = await engine.start_by_name("write_letter", {"number": number}, id=f"letter-{number}")
+    run = await engine.start("write_letter", {"number": number}, id=f"letter-{number}")
     return {"run": run.id}
 
 

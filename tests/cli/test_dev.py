@@ -106,7 +106,7 @@ def test_a_run_goes_on_in_the_code_that_was_saved(command: Begin, tmp_path: Path
     first = pid_in(says(dev, "runs order"))
     says(dev, """outlive run app.py:order '{"name": ...}'""")
     with outlive.Engine(f"sqlite:{tmp_path}/app.db", worker=False).sync as engine:
-        engine.start_by_name("order", ["a"], id="a")
+        engine.start("order", ["a"], id="a")
     ledger.open_gate()
     ledger.hears("end a-1")
 
@@ -142,7 +142,7 @@ def test_a_worker_that_is_killed_is_replaced(command: Begin, tmp_path: Path, led
     place = place_in(dev)
     first = pid_in(says(dev, "runs order"))
     with outlive.Engine(f"sqlite:{tmp_path}/app.db", worker=False).sync as engine:
-        engine.start_by_name("order", ["a"], id="a")
+        engine.start("order", ["a"], id="a")
     ledger.hears("begin a-1")
 
     os.kill(first, signal.SIGKILL)

@@ -90,7 +90,6 @@ GUIDES = {
     "engine": "getting-started",
     "engine.list": "finding",
     "engine.count": "finding",
-    "engine.start_by_name": "finding",
     "engine.start_batch": "batches",
     "engine.ask": "messages#asks",
     "engine.signal": "messages#signals",

@@ -31,7 +31,6 @@ SPACES = {"run": "runs", "batch": "batches", "operation": "bulk"}
 """The namespace of each handle."""
 
 PYTHON = {
-    "engine.start_by_name": "runs.start",
     "engine.start_batch": "batches.start",
     "engine.get": "handle",
     "engine.batches.get": "handle",

@@ -106,7 +106,7 @@ def test_the_gap_of_a_crash_says_who_was_lost_and_who_took_over(tmp_path: Path, 
     """A worker is killed with SIGKILL in the middle of a step, and another one goes on."""
     url = f"sqlite:{tmp_path / 'site.db'}"
     with Site(url, worker=False) as site, Worker(url, "a1") as first:
-        site.do(site.engine.start_by_name("page_survivor", [str(tmp_path)], id="survivor"))
+        site.do(site.engine.start("page_survivor", [str(tmp_path)], id="survivor"))
         page.goto(f"{site.url}#/runs/survivor")
         expect(row(page, "page_reserve, succeeded")).to_be_visible(timeout=SLOW_SECONDS * 1000)
         expect(sentence(page)).to_contain_text("a1", timeout=SLOW_SECONDS * 1000)

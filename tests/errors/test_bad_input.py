@@ -216,8 +216,10 @@ async def test_only_workflows_are_started(engine: outlive.Engine) -> None:
     for wrong in (take, some_function):
         with pytest.raises(TypeError, match="is not a workflow"):
             await engine.start(wrong, 1)  # type: ignore[arg-type]
-    with pytest.raises(ArgumentTypeError, match=r"engine\.start_by_name: arguments=1"):
+    with pytest.raises(ArgumentTypeError, match=r"engine\.start: arguments=1"):
         await engine.start("bad_nothing", 1)  # type: ignore[call-overload]
+    with pytest.raises(ArgumentTypeError, match="give the arguments of bad_nothing as one value"):
+        await engine.start("bad_nothing", {}, {})  # type: ignore[call-overload]
     with pytest.raises(TypeError, match="give all of them there"):
         await engine.start(bad_nothing.bind(1), 2)
 

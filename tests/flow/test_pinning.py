@@ -174,8 +174,8 @@ async def test_a_run_that_is_started_by_name_is_checked_when_it_begins() -> None
     """A program without the document can start it; what does not fit fails the run, and says why."""
     parsed = flow.parse("name: by-name\ninput: { n: integer }\nsteps: { a: { use: noop } }\noutput: '${{ input.n }}'\n")
     async with TestEngine() as engine:
-        right = await engine.start_by_name("by-name", {"input": {"n": 4}}, version=parsed.version)
-        wrong = await engine.start_by_name("by-name", {"input": {"n": "x"}}, version=parsed.version)
+        right = await engine.start("by-name", {"input": {"n": 4}}, version=parsed.version)
+        wrong = await engine.start("by-name", {"input": {"n": "x"}}, version=parsed.version)
 
         assert await right.result() == 4
         with pytest.raises(RunFailedError, match="by-name does not take this"):

@@ -266,7 +266,7 @@ async def test_a_principal_of_some_workflows_sees_no_others(engine: TestEngine) 
     """Runs of others are not there; lists have to name a workflow of its own. [S12]"""
     api = Caller(Api(engine, auth=AUTH), key=LIMITED)
     for workflow in (shop.api_order, shop.api_patient):
-        await engine.start_by_name(workflow.name, [1] if workflow is shop.api_order else [], id=workflow.name)
+        await engine.start(workflow.name, [1] if workflow is shop.api_order else [], id=workflow.name)
 
     assert [200, 404] == [(await api.get(f"/api/v1/runs/{name}")).status for name in ("api_order", "api_patient")]
     unknown = await api.get("/api/v1/runs/nothing")

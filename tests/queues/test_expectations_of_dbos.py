@@ -190,7 +190,7 @@ async def test_run_waits_for_a_worker_of_its_queue(place: Place) -> None:
 async def test_started_by_its_name_with_all_options_of_a_queue() -> None:
     """They are those of every start. [DB-Q42]"""
     async with TestEngine() as engine:
-        run = await engine.start_by_name(
+        run = await engine.start(
             "dbos_echo", ["x"], id="named", queue=each, key="me", delay=60, timeout=300, headers={"user": "alice"}
         )
         info = await run.info()

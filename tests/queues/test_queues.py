@@ -190,7 +190,7 @@ async def test_queue_of_the_workflow_is_that_of_its_runs(place: Place) -> None:
     async with place.engine() as engine:
         runs = [
             await engine.start(single_visit, "a"),
-            await engine.start_by_name("single_visit", ["b"]),
+            await engine.start("single_visit", ["b"]),
             await engine.start(single_visit, "c", queue="default"),
             await engine.start(single_visit, "d", queue=pair),
             await engine.start(starts_queued, "e"),

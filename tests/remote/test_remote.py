@@ -436,7 +436,7 @@ async def test_errors_are_those_of_an_engine(remote: Remote) -> None:
     with pytest.raises(InvalidArgumentError):
         await remote.start("send_parcel", {"to": 7})
     with pytest.raises(ArgumentTypeError, match=r"give the arguments of send_parcel by name, .* or in a list"):
-        await remote.start_by_name("send_parcel", "ann")
+        await remote.start("send_parcel", "ann")
     with pytest.raises(RunFailedError, match="it is broken"):
         await (await remote.start(break_parcel)).result(timeout=30)
 

@@ -178,7 +178,7 @@ async def test_a_start_that_failed_uses_up_no_quota(tmp_path: Path) -> None:
 
 VERBS: dict[str, Callable[[TestEngine], Awaitable[Any]]] = {
     "start": lambda engine: engine.start(tenant_waits),
-    "start_by_name": lambda engine: engine.start_by_name("tenant_waits"),
+    "start by name": lambda engine: engine.start("tenant_waits"),
     "signal by name": lambda engine: engine.signal("named", "go", start=("tenant_waits",)),
     "ask by name": lambda engine: engine.ask("named", "go", start=("tenant_waits",), timeout=0),
     "batches.start": lambda engine: engine.start_batch(tenant_waits, ["a"]),

@@ -80,14 +80,14 @@ async def test_a_program_without_the_code_starts_a_run_by_name(place: Place) -> 
     async with place.engine() as engine:
         await described(engine)
         async with stranger(place) as client:
-            run = await client.start_by_name("named_order", {"id": 7, "rush": True, "by": "ann"}, tags={"a": "b"})
-            old = await client.start_by_name(
+            run = await client.start("named_order", {"id": 7, "rush": True, "by": "ann"}, tags={"a": "b"})
+            old = await client.start(
                 "named_order",
                 [{"id": 1, "lines": [{"sku": "x", "count": 2}, {"sku": "y"}], "size": "large"}, {"city": "Lund"}],
                 version=2,
                 id="old-1",
             )
-            again = await client.start_by_name("named_order", [{"id": 9}], version=2, id="old-1")
+            again = await client.start("named_order", [{"id": 9}], version=2, id="old-1")
 
             assert await in_time(run.result()) == [7, True, {"by": "ann"}]
             assert await in_time(old.result()) == "1 3 large Lund " == await again.result()
@@ -95,7 +95,7 @@ async def test_a_program_without_the_code_starts_a_run_by_name(place: Place) -> 
             assert (info.version, info.tags) == (3, {"a": "b"})
             assert info.timeout_at is not None  # It counts from when the worker began the run.
             assert info.timeout_at >= info.created_at + timedelta(seconds=60)
-            plain = await client.start_by_name("named_plainly", [{"x": [1, None]}])
+            plain = await client.start("named_plainly", [{"x": [1, None]}])
             assert await in_time(plain.result()) == [{"x": [1, None]}]
 
 
@@ -114,7 +114,7 @@ async def test_workflows_of_workers_are_listed(memory_place: Place) -> None:
             assert old.result == {"type": "string"}
             assert not [name for name, _ in found if name.startswith("outlive.")]
         assert {it.workers for it in await client.workflows.list()} == {0}
-        assert (await client.start_by_name("named_order", {"id": 1}, id="later")).id == "later"
+        assert (await client.start("named_order", {"id": 1}, id="later")).id == "later"
 
 
 BAD: dict[str, tuple[Any, int, str]] = {
@@ -136,7 +136,7 @@ async def test_arguments_that_do_not_fit_are_refused(memory_place: Place, what: 
     arguments, version, complaint = BAD[what]
     async with memory_place.engine() as engine:
         with pytest.raises((InvalidArgumentError, TypeError)) as caught:
-            await engine.start_by_name("named_order", arguments, version=version)
+            await engine.start("named_order", arguments, version=version)
         assert complaint in str(caught.value)
         assert await engine.count(workflow="named_order") == 0
 
@@ -145,11 +145,11 @@ async def test_an_unknown_workflow_is_named_with_those_that_are_near(memory_plac
     """Or with its versions."""
     async with memory_place.engine() as engine:
         with pytest.raises(UnknownWorkflowError, match="did you mean named_order"):
-            await engine.start_by_name("named_ordr", {"id": 1})
+            await engine.start("named_ordr", {"id": 1})
         with pytest.raises(UnknownWorkflowError, match="in version 9; give one of its versions: 2, 3"):
-            await engine.start_by_name("named_order", {"id": 1}, version=9)
+            await engine.start("named_order", {"id": 1}, version=9)
         with pytest.raises(UnknownWorkflowError, match=r"engine\.workflows\.list\(\) shows"):
-            await engine.start_by_name("zzz")
+            await engine.start("zzz")
 
 
 async def test_descriptions_of_workflows_are_written_once_and_added_to(memory_place: Place) -> None:

@@ -83,7 +83,7 @@ def verbs_of_runs(engine: outlive.Engine, copy: str) -> Verbs:
         "start": lambda: engine.start(echoed, "a"),
         "start_batch": lambda: engine.start_batch(echoed, ["a"]),
         "start_many": lambda: engine.start_many([(echoed, "a")]),
-        "start_by_name": lambda: engine.start_by_name("away.echoed"),
+        "start by name": lambda: engine.start("away.echoed"),
         "steps": lambda: engine.steps("r-1"),
     }
 
@@ -243,7 +243,7 @@ async def test_every_verb_raises_in_time_when_the_store_says_nothing(place: Plac
     ) as engine:
         await engine.start(echoed, "a", id="r-1")
         copy = await engine.export("r-1")
-        await engine.start_by_name("away.echoed", id="r-2")
+        await engine.start("away.echoed", id="r-2")
         verbs = verbs_of_runs(engine, copy) | verbs_of_namespaces(engine) | verbs_of_handles(engine)
         verbs |= (inside := verbs_inside(engine))
         speaks.clear()

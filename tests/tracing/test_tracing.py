@@ -153,7 +153,7 @@ async def test_a_tree_without_a_caller_that_traces_is_one_trace_too() -> None:
     """All processes make the same ids from its nonce; the run has no parent."""
     traces = Traces()
     async with traces.engine() as engine:
-        await (await engine.start_by_name("tracing.root", [0])).result()
+        await (await engine.start("tracing.root", [0])).result()
 
     assert len({trace_of(span) for span in traces.spans}) == 1
     assert traces.one("tracing.root").parent is None
@@ -282,7 +282,7 @@ async def test_a_sampler_decides_for_a_whole_tree() -> None:
     traces = Traces(ParentBased(TraceIdRatioBased(0.5)))
     async with traces.engine() as engine:
         for _ in range(12):
-            await (await engine.start_by_name("tracing.child", [0])).result()
+            await (await engine.start("tracing.child", [0])).result()
 
     runs = traces.named("tracing.child")
     assert 0 < len(runs) < 12

@@ -258,10 +258,14 @@ class AnyEngine(RunVerbs, Protocol):
     ) -> RunHandle[Any]:
         """Start a run; it is durable when this returns.
 
+            run = await engine.start(order, 7)
+            run = await engine.start("order", {"id": 7}, version=3)
+
         Args:
-            workflow: a workflow, with its arguments. Else the name of one that this program does not have, as for
-                `start_by_name`.
-            args: the arguments of the workflow; arguments by name are bound before: `workflow.bind(...)`.
+            workflow: a workflow, or the name of one whose code this program does not have. No worker has to be up.
+            args: the arguments of the workflow; arguments by name are bound before: `workflow.bind(...)`. After a name
+                they are one value of plain JSON: by name, `{"id": 7}`, or in a list. They are checked against the
+                schema that workers have described.
             version: of a workflow that is given by its name; the newest unless given.
             id: the same id again is the same run; made up unless given.
             on_conflict: when the id is taken: `attach` gives that run (if it is one of this workflow), `attach_open`
@@ -283,28 +287,9 @@ class AnyEngine(RunVerbs, Protocol):
             debounce: starts of this workflow with the same key that come one soon after the other are one run, with the
                 arguments of the last.
             throttle: starts with the same key within a while are the run that the first of them has started.
-        """
-
-    async def start_by_name(
-        self,
-        workflow: str,
-        arguments: Mapping[str, Any] | Sequence[Any] | None = None,
-        *,
-        version: int | None = None,
-        **options: Unpack[StartOptions],
-    ) -> RunHandle[Any]:
-        """Start a run of a workflow whose code this program does not have; it is durable when this returns.
-
-        The arguments are checked against the schema that workers have described. No worker has to be up.
-
-        Args:
-            arguments: plain JSON values by name, `{"id": 7}`, or in a list.
-            version: the newest one unless given.
-            id, on_conflict, timeout, tags, headers, queue, key, priority, delay, start_at, begin_within: as for
-                `start`.
 
         Raises:
-            UnknownWorkflowError: no worker has described it; names that are near are in the message.
+            UnknownWorkflowError: no worker has described the name; names that are near are in the message.
             InvalidArgumentError: the arguments do not fit.
         """
 
@@ -427,7 +412,7 @@ class AnyEngine(RunVerbs, Protocol):
         Args:
             key: the same key again, for this run and name, is the same signal.
             start: `(workflow, *args)`: create the run in the same transaction if there is none. `("name", arguments)`
-                if its code is not here, as for `start_by_name`.
+                if its code is not here, as for `start`.
             headers: of the run that it starts, as of `start`.
             connection: your own connection to the PostgreSQL database that the store lies in, with a transaction open
                 on it: the signal is sent if and only if you commit.
@@ -1003,16 +988,6 @@ class SyncEngine(BlockingEngine):
             **options: Unpack[StartOptions],
         ) -> SyncRunHandle[Any]: ...
         def start(self, workflow: Any, *args: Any, **options: Any) -> SyncRunHandle[Any]:  # type: ignore[misc]
-            """See `AnyEngine`."""
-
-        def start_by_name(
-            self,
-            workflow: str,
-            arguments: Mapping[str, Any] | Sequence[Any] | None = None,
-            *,
-            version: int | None = None,
-            **options: Unpack[StartOptions],
-        ) -> SyncRunHandle[Any]:
             """See `AnyEngine`."""
 
         def start_many(

@@ -46,6 +46,7 @@ from outlive._kernel.client.dead_letters import DeadLetters
 from outlive._kernel.client.definitions import Describer, Workflows
 from outlive._kernel.client.finding import COUNT_MAX, Filters, Order, Page
 from outlive._kernel.client.handle import RunHandle, StoredRun
+from outlive._kernel.client.message_start import given_by_name
 from outlive._kernel.client.recovery import Incomplete
 from outlive._kernel.client.start_many import OneStart, WorkflowCall
 from outlive._kernel.client.start_options import OwnStartOptions, StartOptions, start_arguments
@@ -366,22 +367,12 @@ class Engine(AnyEngine):
         elif turns.in_turn == 1:
             asyncio.get_running_loop().call_soon(turns.next_turn, context=Context())
         said: dict[str, Any] = {**options}
-        if type(workflow) is str:
-            return await self.start_by_name(workflow, *args, version=version, **said)
+        if isinstance(workflow, str):
+            named = given_by_name("engine.start", workflow, args, version, said)
+            return StoredRun(client, await client.start_named(named, **start_arguments(workflow, said, by_name=True)))
         if version is not None:
             said["version"] = version
         return StoredRun(client, await client.start(workflow, args, **start_arguments(workflow, said)))
-
-    async def start_by_name(
-        self,
-        workflow: str,
-        arguments: Mapping[str, Any] | Sequence[Any] | None = None,
-        *,
-        version: int | None = None,
-        **options: Unpack[StartOptions],
-    ) -> RunHandle[Any]:
-        client, said = self._verbs, start_arguments(workflow, {**options}, by_name=True)
-        return StoredRun(client, await client.start_by_name(workflow, arguments, version=version, **said))
 
     async def start_many(
         self, starts: Iterable[WorkflowCall | OneStart], **options: Unpack[StartOptions]

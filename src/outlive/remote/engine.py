@@ -28,7 +28,7 @@ from outlive._kernel.client.asks import AskOptions
 from outlive._kernel.client.bulk import BulkFilters, TreeFilters, WorkflowFilters
 from outlive._kernel.client.finding import COUNT_MAX, Filters, Order, Page
 from outlive._kernel.client.handle import RunHandle
-from outlive._kernel.client.message_start import NamedStart
+from outlive._kernel.client.message_start import NamedStart, given_by_name
 from outlive._kernel.client.recovery import Incomplete
 from outlive._kernel.client.start_many import OneStart, WorkflowCall, wanted_starts
 from outlive._kernel.client.start_options import OwnStartOptions, StartOptions
@@ -44,7 +44,7 @@ from outlive._kernel.values.outcome import RunOutcome
 from outlive._kernel.values.run import Run
 from outlive.engine.any_engine import AnyEngine, SyncEngine
 from outlive.engine.health import Health
-from outlive.errors import ArgumentTypeError, InvalidArgumentError, OutliveError
+from outlive.errors import InvalidArgumentError, OutliveError
 from outlive.errors.program import of_item
 from outlive.errors.run import StartsRefusedError
 from outlive.remote.connection import Connection
@@ -59,6 +59,7 @@ from outlive.remote.values import (
     one_start,
     only_given,
     plain_filters,
+    plain_start,
     query_of,
     refuse_of_store,
     seconds_of,
@@ -142,27 +143,13 @@ class Remote(AnyEngine):
     async def start(  # type: ignore[misc]  # No *Ts is compared.
         self, workflow: Any, *args: Any, version: int | None = None, **options: Unpack[OwnStartOptions]
     ) -> RunHandle[Any]:
-        said: dict[str, Any] = {**options}
+        where, said = "engine.start", dict[str, Any](options)
         if isinstance(workflow, str):
-            return await self.start_by_name(workflow, *args, version=version, **said)
+            named = given_by_name(where, workflow, args, version, said)
+            return await self._start(plain_start(where, named), said)
         if version is not None:
             said["version"] = version
-        named = named_start("engine.start", workflow, args)
-        return await self._start(named, said, bound(workflow, args).workflow.spec)
-
-    async def start_by_name(
-        self,
-        workflow: str,
-        arguments: Mapping[str, Any] | Sequence[Any] | None = None,
-        *,
-        version: int | None = None,
-        **options: Unpack[StartOptions],
-    ) -> RunHandle[Any]:
-        plain = None if arguments is None else plain_json("engine.start_by_name", arguments)
-        if not isinstance(plain, dict | list | None):
-            wanted = f'give the arguments of {workflow} by name, for example {{"id": 7}}, or in a list'
-            raise ArgumentTypeError("engine.start_by_name", "arguments", arguments, wanted)
-        return await self._start(NamedStart(workflow, plain, version), options)
+        return await self._start(named_start(where, workflow, args), said, bound(workflow, args).workflow.spec)
 
     async def start_many(
         self, starts: Iterable[WorkflowCall | OneStart], **options: Unpack[StartOptions]

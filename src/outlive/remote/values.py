@@ -24,6 +24,7 @@ from outlive._kernel.model.queue import Queue
 from outlive._kernel.model.under_way import timed_out
 from outlive._kernel.values.failure import stored_failure
 from outlive.errors import (
+    ArgumentTypeError,
     InvalidArgumentError,
     RunCancelledError,
     RunFailedError,
@@ -66,9 +67,7 @@ def one_start(where: str, call: Bound[Any] | tuple[Any, ...], options: Mapping[s
     if isinstance(call, Bound):
         named = named_start(where, call, ())
     elif is_named(call):
-        named = NamedStart(*call)
-        if named.arguments is not None:
-            named = named._replace(arguments=plain_json(where, named.arguments))
+        named = plain_start(where, NamedStart(*call))
     else:
         named = named_start(where, call[0], call[1:])
     return only_given(named._asdict() | start_fields(named.workflow, options))
@@ -128,6 +127,19 @@ def named_start(where: str, workflow: Any, args: tuple[Any, ...]) -> NamedStart:
     if call.kwargs:
         arguments = dict(inspect.Signature(spec.signature.parameters).bind(*call.args, **call.kwargs).arguments)
     return NamedStart(spec.name, plain_json(where, arguments), spec.version)
+
+
+def plain_start(where: str, named: NamedStart) -> NamedStart:
+    """A workflow by its name, with its arguments as JSON has them.
+
+    Raises:
+        ArgumentTypeError: they are neither by name nor in a list, or they are not plain JSON.
+    """
+    plain = None if named.arguments is None else plain_json(where, named.arguments)
+    if not isinstance(plain, dict | list | None):
+        wanted = f'give the arguments of {named.workflow} by name, for example {{"id": 7}}, or in a list'
+        raise ArgumentTypeError(where, "arguments", named.arguments, wanted)
+    return named._replace(arguments=plain)
 
 
 def operation_of(where: str, name: str) -> Operation:
@@ -221,11 +233,10 @@ def start_of(where: str, start: tuple[Any, ...] | None, headers: Mapping[str, st
         return None
     workflow, *args = given.call(where, "start", start)
     if isinstance(workflow, str):
-        named = NamedStart(workflow, *args)
+        named = plain_start(where, NamedStart(workflow, *args))
     else:
         named = named_start(where, workflow, tuple(args))
-    arguments = None if named.arguments is None else plain_json(where, named.arguments)
-    return only_given({**named._asdict(), "arguments": arguments, "headers": headers})
+    return only_given({**named._asdict(), "headers": headers})
 
 
 def typed(kind: Any, value: Any, what: str) -> Any:

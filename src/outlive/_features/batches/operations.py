@@ -116,7 +116,7 @@ async def start_batch(call: Call, body: StartBatch) -> Started:
     await check_id(call, batch_id)
     said = body.failures_max, body.failures_ratio
     try:
-        batch = await call.view.batches.start_by_name(
+        batch = await call.view.batches.start_named(
             body.workflow,
             body.rows,
             version=body.version,

@@ -129,7 +129,7 @@ class BatchStarter:
                 if isinstance(rows, AsyncIterable)
                 else list(given.many(WHERE, "rows", rows))
             )
-        return await self.start_by_name(work, rows, version=version, **said)
+        return await self.start_named(work, rows, version=version, **said)
 
     async def start(
         self,
@@ -169,7 +169,7 @@ class BatchStarter:
                 return self.get(run_id)  # No one sees it before the commit.
         return await self._attach(run_id, chunk_name(item))
 
-    async def start_by_name(
+    async def start_named(
         self,
         workflow: str,
         rows: Sequence[Any],

@@ -53,7 +53,7 @@ class AskOptions(TypedDict, total=False):
     after a crash. Unless given, a key is made for this call."""
     start: tuple[Any, ...] | None
     """`(workflow, *args)`: create the run in the same transaction if there is none. `("name", arguments)` if its code
-    is not here, as for `engine.start_by_name`."""
+    is not here, as for `engine.start`."""
     headers: Mapping[str, str] | None
     """The headers of the run that it starts."""
     timeout: given.Span | None

@@ -32,7 +32,7 @@ from outlive._kernel.client.forking import Forker
 from outlive._kernel.client.inbox import Inbox
 from outlive._kernel.client.interventions import Interventions
 from outlive._kernel.client.message_key import key_of_cancel, key_of_signal, key_of_skip
-from outlive._kernel.client.message_start import MessageStarts
+from outlive._kernel.client.message_start import MessageStarts, NamedStart
 from outlive._kernel.client.pausing import Pauser, wanted_workflow
 from outlive._kernel.client.placing import own_place
 from outlive._kernel.client.recovery import Incomplete, find_incomplete
@@ -185,14 +185,12 @@ class Client:
         self.turns.close()
         self.inbox.close()
 
-    async def start_by_name(
-        self, workflow: str, arguments: object = None, *, version: int | None = None, **options: Any
-    ) -> str:
-        """Start a run of a workflow whose code is not here; its id. See `Engine.start_by_name`."""
-        chosen, described = await self.definitions.find(workflow, version)
-        data = await checked_input(workflow, described, arguments)
+    async def start_named(self, named: NamedStart, **options: Any) -> str:
+        """Start a run of a workflow whose code is not here; its id. See `Engine.start`."""
+        chosen, described = await self.definitions.find(named.workflow, named.version)
+        data = await checked_input(named.workflow, described, named.arguments)
         async with self.access.admission.start(options.get("id")):
-            return await self.starter.start_described(workflow, chosen, described, data, **options)
+            return await self.starter.start_described(named.workflow, chosen, described, data, **options)
 
     async def start_flow(self, flow: Workflow[..., Any], arguments: bytes, **options: Any) -> str:
         """Start a run of a flow whose steps need not be here; its id. See `Flows.start`."""

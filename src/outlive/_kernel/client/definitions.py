@@ -48,7 +48,7 @@ DESCRIBE_SECONDS = 1.0
 AGAIN_SECONDS = 30.0
 SIGNALS_SECONDS = 5
 """How long a sender goes by the types of signals that it has read."""
-WHERE = "engine.start_by_name"
+WHERE = "engine.start"
 
 _decode = msgspec.json.Decoder(dict[str, Described]).decode
 _encode = msgspec.json.Encoder().encode

@@ -28,6 +28,21 @@ class NamedStart(NamedTuple):
     """The newest unless given."""
 
 
+def given_by_name(
+    where: str, workflow: str, args: tuple[Any, ...], version: int | None, options: dict[str, Any]
+) -> NamedStart:
+    """The start of a workflow by its name; `arguments`, if it stands among the options, is taken out of them.
+
+    Raises:
+        ArgumentTypeError: there is more than one value of arguments.
+    """
+    arguments = (*args, options.pop("arguments")) if "arguments" in options else args
+    if len(arguments) > 1:
+        wanted = f'give the arguments of {workflow} as one value: by name, for example {{"id": 7}}, or in a list'
+        raise ArgumentTypeError(where, "arguments", arguments, wanted)
+    return NamedStart(workflow, arguments[0] if arguments else None, version)
+
+
 class Birth(NamedTuple):
     """The change that creates a run, and what it is a run of."""
 

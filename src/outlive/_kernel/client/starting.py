@@ -181,7 +181,7 @@ class Starter:
         place: QueueChoice | None = None,
     ) -> str:
         """Start a run of a workflow whose code is not here; its id."""
-        where = "engine.start_by_name"
+        where = "engine.start"
         given.one_of(where, "on_conflict", on_conflict, get_args(OnConflict))
         seconds = given.some_seconds(where, "timeout", timeout)
         run_id = self._ids.new_id() if id is None else check_run_id(id)

@@ -150,7 +150,7 @@ def _named(source: str, own: dict[str, Any]) -> str:
 
 
 def arguments_of(workflow: Workflow[..., Any], values: Any) -> dict[str, Any] | list[Any]:
-    """The arguments that a person gave, for `engine.start_by_name`: by name, or as a list if it is too long for that.
+    """The arguments that a person gave, for `engine.start`: by name, or as a list if it is too long for that.
 
     An object is the arguments by name, unless the workflow has one parameter and the object does not name it. What is
     neither an object nor a list is the only argument.
@@ -227,7 +227,7 @@ class Started:
         from outlive.errors import InvalidArgumentError
 
         try:
-            return await engine.start_by_name(
+            return await engine.start(
                 self._spec.name,
                 self._arguments,
                 version=self._spec.version,

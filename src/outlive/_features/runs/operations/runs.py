@@ -114,7 +114,7 @@ async def start_run(call: Call, body: StartRun) -> Started:
     if run_id is not None and body.on_conflict in ("reject", "replace") and await call.was_done(run_id):
         return Started(run_id)
     options = body.options(id=run_id, headers=call.run_headers(body.headers))
-    run = await call.engine.start_by_name(body.workflow, body.arguments, version=body.version, **options)
+    run = await call.engine.start(body.workflow, body.arguments, version=body.version, **options)
     return Started(run.id)
 
 
