@@ -118,6 +118,62 @@ def test_the_package_uses_what_uvicorn_documents() -> None:
     assert found == {"http/server.py": {"uvicorn", "Config", "Server"}}
 
 
+MAKES_SERVERS = ("new_server", "Server")
+
+
+def uses_of_servers(text: str) -> set[str]:
+    """Each chain of attributes that a file asks of a server of uvicorn, with `=` behind one that it sets, and each call
+    that makes a server under another name than `server`, which would not be found here."""
+    found = set()
+    tree = ast.parse(text)
+    inner = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+    named = {
+        id(node.value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Return | ast.Expr)
+        or (isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "server")
+    }
+    for node in ast.walk(tree):
+        match node:
+            case ast.Attribute() if id(node) not in inner and (chain := ast.unparse(node)).startswith("server."):
+                found.add(chain if isinstance(node.ctx, ast.Load) else f"{chain} =")
+            case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)) if name in MAKES_SERVERS:
+                found |= set() if id(node) in named else {ast.unparse(node)}
+            case _:
+                pass
+    return found
+
+
+def test_what_is_asked_of_a_server_is_what_uvicorn_documents() -> None:
+    """A server serves, has a flag that ends it, and says the settings that it was made with. Settings are arguments of
+    its making: one that is changed later counts only if uvicorn happens to read it then."""
+    package = ROOT / "src" / "outlive"
+    files = {path: path.read_text("utf-8") for path in package.rglob("*.py")}
+    uses = {
+        path.relative_to(package).as_posix(): uses_of_servers(text)
+        for path, text in files.items()
+        if "new_server" in text
+    }
+
+    assert uses == {
+        "http/server.py": {"server.config.host", "server.config.port", "server.config.app.connections", "server.serve"},
+        "dev/session.py": {"server.should_exit ="},
+        "cli/demo.py": {"server.should_exit ="},
+        "cli/dev.py": set(),
+        "cli/serve.py": {"server.should_exit ="},
+    }
+
+
+def test_a_setting_that_is_changed_on_a_server_is_found() -> None:
+    """Whether it is set or added to; and a server of another name is found where it is made."""
+    text = "server.config.backlog += 1\nserver.config.port = 1\nconfig = server.config\nother = new_server(app)"
+
+    assert uses_of_servers(text) == {
+        *("server.config.backlog =", "server.config.port =", "server.config", "new_server(app)")
+    }
+    assert uses_of_servers("server = x.new_server(app)\nnew_server(None)\nreturn uvicorn.Server(config)") == set()
+
+
 def test_only_what_is_private_elsewhere_counts() -> None:
     """Not one's own names, not modules of ours, and not those of the standard library."""
     text = "engine._store\nworkers[0]._lease\nf()._task\nfrom outlive.x import _y, z\nfrom tests.a import b, _c"

@@ -226,7 +226,7 @@ def test_silent_connections_keep_no_request_away(monkeypatch: pytest.MonkeyPatch
 
     async def ask() -> tuple[list[bytes], bytes]:
         assert isinstance(asyncio.get_running_loop(), WatchingLoop)
-        server = new_server(app, port=0, connections_max=4)
+        server = new_server(app, port=0, connections_max=4, is_counted=True)
         ready: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         serving = asyncio.ensure_future(serve(server, ready=ready.set_result))
         port = int((await ready).rpartition(":")[2])

@@ -114,8 +114,8 @@ async def _stay(story: Story, ledger: Ledger, *, port: int | None, browser: bool
     shop = OpenShop(story)
     await shop.open()
     site = DemoSite(story.engine, shop)
-    server = serving.new_server(site, port=serving.free_port(serving.PORT) if port is None else port)
-    server.config.timeout_graceful_shutdown = STOP_SECONDS
+    port = serving.free_port(serving.PORT) if port is None else port
+    server = serving.new_server(site, port=port, stop_seconds=STOP_SECONDS)
 
     def stop() -> None:
         site.close()

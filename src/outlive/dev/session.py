@@ -91,8 +91,7 @@ class Session:
         engine = Engine(**(options | {"worker": False}))
         app = engine.asgi()
         port = self._wanted.port if self._wanted.is_port_fixed else serving.free_port(self._wanted.port)
-        server = serving.new_server(app, port=port)
-        server.config.timeout_graceful_shutdown = STOP_SECONDS
+        server = serving.new_server(app, port=port, stop_seconds=STOP_SECONDS)
         async with engine:
             serve = asyncio.ensure_future(
                 serving.serve(server, ready=lambda place: self._on_serve(place, shown(engine.url)))

@@ -69,12 +69,14 @@ def new_server(
     has_keys: bool = False,
     connections_max: int = CONNECTIONS_MAX,
     keep_alive_seconds: float = KEEP_ALIVE_SECONDS,
+    stop_seconds: int = STOP_SECONDS,
     is_proxy: Callable[[str], bool] = lambda address: False,
     is_counted: bool = False,
 ) -> Any:
     """A uvicorn server of an app, with limits; `serve` serves it until `server.should_exit` is set.
 
     Args:
+        stop_seconds: how long the requests that are under way have when it stops.
         is_proxy: whether the requests of many senders come from an address: it may have all connections.
         is_counted: whether it is served on a loop of `new_loop`, which counts its connections and sees first lines.
 
@@ -101,9 +103,10 @@ def new_server(
         ws="none",
         backlog=BACKLOG,
         # At this number uvicorn refuses the requests of all connections, so that the last one allowed is one below it.
-        limit_concurrency=connections_max + 1,
+        # A loop that counts closes connections beyond the limit, which uvicorn hears of a moment later.
+        limit_concurrency=connections_max + 1 + (BACKLOG if is_counted else 0),
         timeout_keep_alive=keep_alive_seconds,
-        timeout_graceful_shutdown=STOP_SECONDS,
+        timeout_graceful_shutdown=stop_seconds,
         h11_max_incomplete_event_size=HEAD_BYTES_MAX,
     )
     return uvicorn.Server(config)
@@ -132,28 +135,25 @@ async def serve(server: Any, *, ready: Callable[[str], None]) -> None:
     Raises:
         ConfigurationError: the address cannot be listened on.
     """
-    config = server.config
-    family = socket.AF_INET6 if ":" in config.host else socket.AF_INET
+    host, port = server.config.host, server.config.port
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # asyncio sends small parts at once (TCP_NODELAY) only where the socket says that it is TCP. Without, an answer in
     # two parts takes 40 ms, for which the client's system keeps back its acknowledgement of the first.
     listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            listening.bind((config.host, config.port))
+            listening.bind((host, port))
         except OSError as error:
             raise ConfigurationError(
-                f"{config.host}:{config.port} cannot be listened on: {error.strerror}; give another --port, or 0 for "
-                "any that is free"
+                f"{host}:{port} cannot be listened on: {error.strerror}; give another --port, or 0 for any that is free"
             ) from None
         listening.listen(BACKLOG)  # From now on a client is served: what it sends waits for the server.
         host, port = listening.getsockname()[:2]
         handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
         loop = asyncio.get_running_loop()
         if isinstance(loop, WatchingLoop):
-            loop.watch(listening, config.app.connections)
-            # The loop closes connections beyond the limit, which uvicorn hears of a moment later.
-            config.limit_concurrency += BACKLOG
+            loop.watch(listening, server.config.app.connections)
         serving = own_task(server.serve(sockets=[listening]), name="outlive-http-server")
         loop.call_soon(_give_back, handlers)  # After the first turn of that task, in which it takes the signals.
         ready(f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}")
