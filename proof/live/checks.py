@@ -185,9 +185,13 @@ def readers_saw_it_all(it: Evidence) -> Iterator[str]:
         # What an agent had written when it was killed stands before it.
         if end is not None and end.status == "succeeded" and not words.endswith(end.result):
             yield f"who read the letter {number} saw {words!r}, and its run says {end.result!r}"
-    for what, found in (("progress", it.stages_read), ("letter", it.letters_read), ("dashboard", it.dashboard_events)):
-        if not found:
-            yield f"nothing was read of any {what}"
+    read = {
+        "progress": it.stages_read,
+        "letter": it.letters_read,
+        "dashboard": it.dashboard_events,
+        "overview": it.overviews,
+    }
+    yield from (f"nothing was read of any {what}" for what, found in read.items() if not found)
 
 
 def no_customer_waits_for_a_burst_of_another(it: Evidence) -> Iterator[str]:

@@ -131,6 +131,7 @@ class Evidence:
     readers_ended: int = 0
     readers_cut: int = 0
     dashboard_events: int = 0
+    overviews: int = 0
     deleted: int = 0
     began_without_store: int = 0
     stop_seconds: list[float] = field(default_factory=list)

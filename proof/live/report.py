@@ -43,7 +43,7 @@ def counts(it: Evidence) -> Iterator[str]:
     )
     yield (
         f"  readers     {it.readers_ended} read to the end, cut off {it.readers_cut} times; dashboards had "
-        f"{it.dashboard_events:,} events; {it.repeated} requests were repeated"
+        f"{it.dashboard_events:,} events and {it.overviews:,} overviews; {it.repeated} requests were repeated"
     )
     if shares := bursts_before_neighbours(it):
         yield (

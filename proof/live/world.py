@@ -34,6 +34,8 @@ NO_SHARE, BOTH_SHARE = 0.25, 0.3
 IMPORT_SECONDS, IMPORT_ROWS = 15.0, 60
 LETTER_SECONDS = 6.0
 DASHBOARDS = 3
+OVERVIEW_SECONDS = 5.0
+"""A dashboard asks for its first page so often."""
 PING_SECONDS, PROBE_SECONDS = 1.0, 3.0
 PINGED = {"web": "/ping", "worker": "/health/live", "agents": "/health/live"}
 """What is asked of each process of the application, by its kind."""
@@ -72,6 +74,7 @@ class World:
         self._do(self._prober())
         for number in range(DASHBOARDS):
             self._do(self._dashboard(number))
+            self._do(self._overview(number))
 
     def end(self) -> None:
         """Readers leave, and so does everybody else."""
@@ -245,6 +248,14 @@ class World:
                 async for _ in events(self._port(number), "/outlive/api/v1/runs/follow"):
                     self._evidence.dashboard_events += 1
             await asyncio.sleep(AGAIN_SECONDS * 3)
+
+    async def _overview(self, number: int) -> None:
+        """The first page of that dashboard."""
+        while True:
+            with suppress(OSError):
+                answer = await ask(self._port(number), "GET", "/outlive/api/v1/overview")
+                self._evidence.overviews += answer.status == 200
+            await asyncio.sleep(OVERVIEW_SECONDS)
 
     # -- The operator, who also looks at how long things take ------------------------------------------------
 

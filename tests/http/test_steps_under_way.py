@@ -40,6 +40,8 @@ async def test_every_door_names_the_step_that_runs() -> None:
             shown = await asyncio.to_thread(CliRunner().invoke, main, ["runs", "steps", "o-1", "--server", url])
             assert shown.stdout.startswith('pay_and_wait(order=7, card="[redacted]"), for ')
             assert '\n  card = "[redacted]"\n' in shown.stdout
+            one = await asyncio.to_thread(CliRunner().invoke, main, ["runs", "show", "o-1", "--server", url])
+            assert 'it is in step pay_and_wait(order=7, card="[redacted]"), for ' in one.stdout
         stage.gate("pay_and_wait").open()
         await in_time(run.result())
         assert await engine.steps("o-1") == []

@@ -45,7 +45,7 @@ def evidence() -> Evidence:
     it.mails.append({"kind": "letter", "number": "yes", "at": BEGAN})
     it.letters_read["yes"] = "half of donedone"
     it.stages_read |= {"n-1": "done", "poor": "recorded"}
-    it.dashboard_events = 1
+    it.dashboard_events = it.overviews = 1
     burst = [f"burst-{number}" for number in range(10)]
     for place, ordered in enumerate([*burst[:3], "neighbour", *burst[3:]]):
         sell(it, ordered)
@@ -343,6 +343,10 @@ def a_reader_misses_a_word(it: Evidence) -> None:
 
 def dashboards_show_nothing(it: Evidence) -> None:
     it.dashboard_events = 0
+
+
+def no_overview_is_answered(it: Evidence) -> None:
+    it.overviews = 0
 
 
 def progress_is_never_read(it: Evidence) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from datetime import UTC, date, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from enum import Enum
 from uuid import UUID
@@ -275,21 +275,27 @@ class TransactionsConformance(Facet):
         tx = transaction.handle
         await tx.execute(
             "CREATE TABLE IF NOT EXISTS values_of_users "
-            "(id UUID, at TIMESTAMPTZ, local_at TIMESTAMP, day DATE, price NUMERIC, size TEXT, kept BYTEA)"
+            "(id UUID, at TIMESTAMPTZ, local_at TIMESTAMP, day DATE, price NUMERIC, size TEXT, kept BYTEA, "
+            "hour TIME, span INTERVAL)"
         )
         paris, utc = timezone(timedelta(hours=1)), datetime(2026, 11, 18, 9, 30, tzinfo=UTC)
         local = utc.replace(tzinfo=None)
-        early = (UUID(int=7), utc, local, date(2026, 1, 2), Decimal("2.50"), Size.SMALL, b"1")
+        hour, span = time(9, 30), timedelta(hours=1, milliseconds=500)
+        early = (UUID(int=7), utc, local, date(2026, 1, 2), Decimal("2.50"), Size.SMALL, b"1", hour, span)
         late = (UUID(int=8), utc + timedelta(microseconds=1), *early[2:])
         for row in (late, early):
-            await tx.execute("INSERT INTO values_of_users VALUES ($1, $2, $3, $4, $5, $6, $7)", *row)
+            await tx.execute("INSERT INTO values_of_users VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)", *row)
 
         equal = (
             "SELECT count(*) FROM values_of_users "
-            "WHERE id = $1 AND at = $2 AND local_at = $3 AND day = $4 AND price = $5 AND size = $6 AND kept = $7"
+            "WHERE id = $1 AND at = $2 AND local_at = $3 AND day = $4 AND price = $5 AND size = $6 AND kept = $7 "
+            "AND hour = $8 AND span = $9"
         )
         assert await tx.fetchval(equal, early[0], utc.astimezone(paris), *early[2:]) == 1
         assert await tx.fetchval("SELECT count(*) FROM values_of_users WHERE at > $1", utc.astimezone(paris)) == 1
+        later = "SELECT count(*) FROM values_of_users WHERE hour > $1 AND span > $2"
+        assert await tx.fetchval(later, time(9, 29, 59, 999_999), span - timedelta(microseconds=1)) == 2
+        assert await tx.fetchval(later, hour, span) == 0
         first = await tx.fetchrow("SELECT id, price, size FROM values_of_users ORDER BY at")
         assert first is not None
         assert (UUID(str(first["id"])), Decimal(first["price"]), Size(first["size"])) == (*early[:1], *early[4:6])
