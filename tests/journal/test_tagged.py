@@ -170,3 +170,29 @@ def test_json_that_no_codec_wrote_is_unreadable() -> None:
     for text in ('{"$":["os.system","ls"]}', '{"$":["int"]}', '{"$":5}', '{"$":["UUID","x"]}', "nonsense", ""):
         with pytest.raises(UnreadableError):
             TAGGED.decode(text.encode(), "the value")
+
+
+WHOLE = [1, "a", None, True, 1.5, [], {}]
+SENT = [*CORNERS, WHOLE, [2**70], [math.inf], [{"a": {"$": ["tuple", [1]]}}], [(1, 2)], nested(100, lambda it: [it])]
+
+
+@pytest.mark.parametrize("value", SENT, ids=[f"{n}-{type(value).__name__}" for n, value in enumerate(SENT)])
+def test_a_value_that_is_sent_is_written_as_any_other_one(value: Any) -> None:
+    """The quick way for large plain values writes the same bytes as the way for all values."""
+    assert TAGGED.encode_sent(value, "it") == TAGGED.encode(value, "it")
+
+
+@QUICK
+@given(PLAIN)
+def test_whatever_is_sent_is_written_as_any_other_value(value: Any) -> None:
+    """Both ways agree on random values."""
+    assert TAGGED.encode_sent(value, "it") == TAGGED.encode(value, "it")
+
+
+@pytest.mark.parametrize(("value", "path", "kind"), REFUSED, ids=NAMES)
+def test_a_value_that_is_sent_is_refused_as_any_other_one(value: Any, path: str, kind: str) -> None:
+    """The quick way takes no value that has no exact form."""
+    with pytest.raises(UnserialisableError) as caught:
+        TAGGED.encode_sent(value, "it")
+
+    assert (caught.value.path, caught.value.type_name) == (path, kind)

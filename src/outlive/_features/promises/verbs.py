@@ -108,7 +108,7 @@ def _find(promise: str, run: Run, events: list[AnyEvent]) -> PromiseMade:
 async def _encoded(promise: str, terms: PromiseTerms, value: Any) -> bytes:
     """The JSON of a value that fits the schema of a promise."""
     if isinstance(terms.schema, msgspec.UnsetType):
-        return TAGGED.encode(value, f"the value of promise {promise}")
+        return TAGGED.encode_sent(value, f"the value of promise {promise}")
     try:
         data = encode_form(value)
     except Exception as error:  # It may be an object of the user's that writes itself.

@@ -222,7 +222,7 @@ class Tasks:
         if progress is not None:
             if not isinstance(progress, Mapping):
                 raise ConfigurationError(f"{where}: give progress as an object, for example {{'done': 0.4}}")
-            payload, blob = self._pack(run, TAGGED.encode(plain_json(where, dict(progress)), "it"), "the progress")
+            payload, blob = self._pack(run, TAGGED.encode_sent(plain_json(where, dict(progress)), "it"), "the progress")
             await self._write(run, lease, lambda at: RunPublished(at=at, run=0, payload=payload), blob)
         if not await self._renew(session, seconds):
             _session_of(await self._run_of(task_id), lease)
@@ -267,7 +267,7 @@ class Tasks:
             if mismatch is not None:
                 raise TaskOutputError(task_id, terms.type, mismatch)
         what = f"the output of task {task_id}"
-        data = TAGGED.encode(output, what) if not terms.type else msgspec.json.encode(output)
+        data = TAGGED.encode_sent(output, what) if not terms.type else msgspec.json.encode(output)
         payload, blob = self._pack(run, data, what)
         before = await self._end(run, lease, lambda at: RunSucceeded(at=at, run=0, result=payload), blob)
         if isinstance(before, RunSucceeded) and await self._plain(before.result) != msgspec.json.decode(data):

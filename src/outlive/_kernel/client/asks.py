@@ -21,7 +21,7 @@ from outlive._kernel.client.message_start import MessageStarts
 from outlive._kernel.client.turns import Turns
 from outlive._kernel.journal.failure import OWN_ERRORS, exception_of
 from outlive._kernel.journal.packing import inbox_mark
-from outlive._kernel.journal.value import TAGGED, Stored, ValueCodec, codec_for, codec_of_value
+from outlive._kernel.journal.value import TAGGED, Stored, ValueCodec, codec_for, encode_sent
 from outlive._kernel.model import Failure, Run, RunStatus, given, known_run_id
 from outlive._kernel.store.contract import Answer, Delivery, Message, MessageKind
 from outlive.errors import AskFailedError, RunFinishedError, RunParkedError, StepFailedError, UnreadableError
@@ -105,7 +105,7 @@ class AskSender:
         codec = _codec_of(where, reply)
         what = f"ask {asked.name!r}"
         # A workflow has encoded what it asks where it knew the type.
-        data = bytes(body) if isinstance(body, msgspec.Raw) else codec_of_value(body).encode(body, what)
+        data = bytes(body) if isinstance(body, msgspec.Raw) else encode_sent(body, what)
         stored, blob = self._access.packer.pack(data, what, of=inbox_mark(asked.run_id))
         message = Message(
             run_id=asked.run_id,

@@ -55,7 +55,7 @@ from outlive._kernel.journal.event import AnyEvent
 from outlive._kernel.journal.failure import OWN_ERRORS, exception_of
 from outlive._kernel.journal.packing import Packer, inbox_mark, tree_mark
 from outlive._kernel.journal.redaction import Redaction
-from outlive._kernel.journal.value import TAGGED, codec_of_value
+from outlive._kernel.journal.value import TAGGED, encode_sent
 from outlive._kernel.model import Limits, Run, RunStatus, WaitKind, given, known_run_id
 from outlive._kernel.model.bounds import UNBOUND, Bounds
 from outlive._kernel.model.long_journal import long_journal_shown
@@ -544,7 +544,7 @@ class Client:
         payload = blob = None
         if result is not UNSET:
             what = f"the result given for a step of run {run.id}"
-            data = codec_of_value(result).encode(result, what)
+            data = encode_sent(result, what)
             payload, blob = self.access.packer.pack(data, what, of=inbox_mark(run.id))
         skip = Message(
             run_id=run.id,

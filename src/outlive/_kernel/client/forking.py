@@ -28,7 +28,7 @@ from outlive._kernel.journal.event import AnyEvent, ApprovalDecided, DetachedEnd
 from outlive._kernel.journal.fold import Fold
 from outlive._kernel.journal.history import blobs_of
 from outlive._kernel.journal.packing import tree_mark
-from outlive._kernel.journal.value import codec_of_value
+from outlive._kernel.journal.value import encode_sent
 from outlive._kernel.model import Payload, Run, check_run_id, given
 from outlive._kernel.model.approval import Decision
 from outlive._kernel.model.giver import gives_freely
@@ -299,7 +299,7 @@ class _Fork:
 
 def _raw(name: str, value: Any) -> msgspec.Raw:
     """The result of a step whose type is not known here."""
-    return msgspec.Raw(codec_of_value(value).encode(value, f"the result set for step {name}"))
+    return msgspec.Raw(encode_sent(value, f"the result set for step {name}"))
 
 
 def _span(events: list[AnyEvent]) -> int | None:

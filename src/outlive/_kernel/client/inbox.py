@@ -14,7 +14,7 @@ from outlive._kernel.client.slices import mismatch_of
 from outlive._kernel.client.turns import Sends
 from outlive._kernel.define.workflow import SIGNALS
 from outlive._kernel.journal.readable import public_json
-from outlive._kernel.journal.value import TAGGED, ValueCodec, codec_of_value
+from outlive._kernel.journal.value import TAGGED, ValueCodec, encode_sent
 from outlive._kernel.model import definition_key
 from outlive._kernel.store.contract import Change, Delivery, Message, MessageKind
 from outlive.errors import CommitUnknownError, RunFinishedError, RunNotFoundError, UnreadableError, UnserialisableError
@@ -101,7 +101,7 @@ class Inbox:
                 return _encoded(payload, codec, what)
             except (UnserialisableError, UnreadableError) as error:
                 raise SignalTypeError(workflow[0], name, "the type it declares", str(error)) from error
-        data = bytes(payload) if isinstance(payload, Raw) else codec_of_value(payload).encode(payload, what)
+        data = bytes(payload) if isinstance(payload, Raw) else encode_sent(payload, what)
         if workflow is not None and workflow not in SIGNALS:
             schema = (await self._definitions.signals()).get(definition_key(*workflow), {}).get(name, {})
             mismatch = await mismatch_of(public_json(data), schema)

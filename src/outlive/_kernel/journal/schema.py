@@ -82,9 +82,12 @@ _LENGTHS: dict[Any, tuple[str, str, str]] = {
     list: ("minItems", "maxItems", "items"),
     dict: ("minProperties", "maxProperties", "properties"),
 }
-_WORDS = frozenset({"$ref", "type", "const", "enum", "allOf", "anyOf", "oneOf", "format", "contentEncoding", "pattern"})
+_BOUNDS = frozenset(word for least, most, _ in _LENGTHS.values() for word in (least, most))
+_WORDS = _BOUNDS | frozenset(
+    {"$ref", "type", "const", "enum", "allOf", "anyOf", "oneOf", "format", "contentEncoding", "pattern"}
+)
 _WORDS |= {"required", "properties", "additionalProperties", "propertyNames", "prefixItems", "items", "uniqueItems"}
-_WORDS |= {word for word, _, _ in _LIMITS} | {word for least, most, _ in _LENGTHS.values() for word in (least, most)}
+_WORDS |= {word for word, _, _ in _LIMITS}
 """The words by which a value may break a schema."""
 
 _FORMATS: dict[Any, Any] = {
@@ -114,6 +117,9 @@ class _Mismatch(NamedTuple):
 
 
 _Found = Generator[None, None, _Mismatch | None]
+_Tag = tuple[str, Mapping[str, Any], frozenset[str]]
+"""A field, its schema, and the texts that it may be."""
+_ABSENT = object()
 
 
 def find_mismatch(value: Any, schema: Schema) -> str | None:
@@ -149,7 +155,8 @@ class _Check:
         """How many choices with several ways surround the part that is looked at."""
         self._seen: dict[tuple[int, int], _Mismatch | None] = {}
         self._plain: dict[int, frozenset[type]] = {}
-        self._tags: dict[int, list[tuple[str, Mapping[str, Any]]]] = {}
+        self._tags: dict[int, list[_Tag]] = {}
+        self._resolved: dict[str, Schema] = {}
 
     def _is_due(self, looks: int = 1) -> bool:
         """Count looks; whether others have their turn now."""
@@ -163,14 +170,28 @@ class _Check:
 
     def look(self, value: Any, schema: Schema) -> _Found:
         """The first mismatch of a value and a schema."""
+        if not isinstance(schema, bool) and "$ref" in schema:
+            schema = self._meant(schema)
         if isinstance(schema, bool):
-            return None if schema else _Mismatch(lambda: "nothing is allowed here")
-        if not self._branches or not isinstance(value, (dict, list)):
-            return (yield from self._look(value, schema))
+            return _of_bool(schema)
+        if self._branches and isinstance(value, (dict, list)):
+            return self._remembered(value, schema)
+        return self._look(value, schema)
+
+    def _remembered(self, value: Any, schema: Mapping[str, Any]) -> _Found:
         pair = id(value), id(schema)
         if pair not in self._seen:
             self._seen[pair] = yield from self._look(value, schema)
         return self._seen[pair]
+
+    def _meant(self, schema: Mapping[str, Any]) -> Schema:
+        """The schema that this one refers to, if it says nothing else."""
+        found: Schema = schema
+        for _ in range(len(self._root.get("$defs", ())) + 1):
+            if isinstance(found, bool) or "$ref" not in found or len(_WORDS.intersection(found)) > 1:
+                break
+            found = self._resolve(found["$ref"])
+        return found
 
     def _look(self, value: Any, schema: Mapping[str, Any]) -> _Found:
         if self._is_due():
@@ -195,11 +216,12 @@ class _Check:
 
     def _resolve(self, reference: str) -> Schema:
         """The schema to which a reference points; all references point into the schema itself."""
-        found: Any = self._root
-        for part in reference.removeprefix("#").split("/")[1:]:
-            found = found[part.replace("~1", "/").replace("~0", "~")]
-        schema: Schema = found
-        return schema
+        if reference not in self._resolved:
+            found: Any = self._root
+            for part in reference.removeprefix("#").split("/")[1:]:
+                found = found[part.replace("~1", "/").replace("~0", "~")]
+            self._resolved[reference] = found
+        return self._resolved[reference]
 
     def _choices(self, value: Any, schema: Mapping[str, Any]) -> _Found:
         found: _Mismatch | None = None
@@ -239,22 +261,26 @@ class _Check:
         while not isinstance(schema, bool):
             if (found := _kind_mismatch(value, schema)) is not None:
                 return found
-            for name, tag in self._tags_of(schema) if isinstance(value, dict) else ():
-                if name in value and (found := _kind_mismatch(value[name], tag)) is not None:
+            for name, tag, texts in self._tags_of(schema) if isinstance(value, dict) else ():
+                said = value.get(name, _ABSENT)
+                if said is _ABSENT or (type(said) is str and said in texts):
+                    continue
+                if (found := _kind_mismatch(said, tag)) is not None:
                     return found.below(f".{name}")
             if "$ref" not in schema:
                 break
             schema = self._resolve(schema["$ref"])
         return None
 
-    def _tags_of(self, schema: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
+    def _tags_of(self, schema: Mapping[str, Any]) -> list[_Tag]:
         """The fields of an object that have one of some given values."""
         if id(schema) not in self._tags:
             properties = schema.get("properties", {}).items()
+            tags = [(name, each) for name, each in properties if isinstance(each, Mapping)]
             self._tags[id(schema)] = [
-                (name, each)
-                for name, each in properties
-                if isinstance(each, Mapping) and ("const" in each or "enum" in each)
+                (name, each, frozenset(value for value in each.get("enum", [each.get("const")]) if type(value) is str))
+                for name, each in tags
+                if ("enum" in each) is not ("const" in each)
             ]
         return self._tags[id(schema)]
 
@@ -328,6 +354,11 @@ class _Check:
         return None
 
 
+def _of_bool(schema: bool) -> _Found:  # noqa: FBT001 (it is a schema)
+    yield from ()
+    return None if schema else _Mismatch(lambda: "nothing is allowed here")
+
+
 def _says(schema: Schema) -> bool:
     """Whether a schema says anything about a value."""
     return not schema if isinstance(schema, bool) else not _WORDS.isdisjoint(schema)
@@ -338,10 +369,14 @@ def _furthest(found: Iterable[_Mismatch | None]) -> _Mismatch | None:
     return max((each for each in found if each is not None), key=lambda each: len(each.places))
 
 
+def _is_any(value: Any, kinds: Iterable[str]) -> bool:
+    return any(_TYPES[kind](value) for kind in kinds)
+
+
 def _kind_mismatch(value: Any, schema: Mapping[str, Any]) -> _Mismatch | None:
-    wanted = schema.get("type", ())
-    kinds = [wanted] if isinstance(wanted, str) else wanted
-    if kinds and not any(_TYPES[kind](value) for kind in kinds):
+    wanted = schema.get("type")
+    if wanted is not None and not (_TYPES[wanted](value) if type(wanted) is str else _is_any(value, wanted)):
+        kinds = [wanted] if isinstance(wanted, str) else wanted
         return _Mismatch(lambda: f"{_short(value)} is not of type {' or '.join(kinds)}")
     if "const" in schema and not _equal(value, schema["const"]):
         return _Mismatch(lambda: f"{_short(value)} must be {_short(schema['const'])}")
@@ -373,7 +408,7 @@ def _limit_mismatch(value: float, schema: Mapping[str, Any]) -> _Mismatch | None
 
 def _length_mismatch(value: Any, schema: Mapping[str, Any]) -> _Mismatch | None:
     words = _LENGTHS.get(type(value))
-    if words is None:
+    if words is None or _BOUNDS.isdisjoint(schema):
         return None
     least, most, what = words
     if len(value) < schema.get(least, 0):

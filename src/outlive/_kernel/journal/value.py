@@ -19,6 +19,7 @@ import math
 import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from contextlib import suppress
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
@@ -30,7 +31,15 @@ from uuid import UUID
 import msgspec
 
 from outlive._kernel.journal.modelled import Adapter, advice, is_for_pydantic, is_model, read_model, write_model
-from outlive._kernel.journal.tagged import DEPTH_MAX, NOT_AWAITED, find_unwritable, from_plain, has_plain_zone, to_plain
+from outlive._kernel.journal.tagged import (
+    DEPTH_MAX,
+    NOT_AWAITED,
+    find_unwritable,
+    from_plain,
+    has_plain_zone,
+    is_plain,
+    to_plain,
+)
 from outlive._kernel.model.why import Why
 from outlive.errors import ConfigurationError, UnreadableError, UnserialisableError
 from outlive.errors.program import UnstorableTypeError
@@ -82,6 +91,13 @@ class TaggedCodec:
         except (UnicodeEncodeError, RecursionError, OverflowError) as error:
             path, part = find_unwritable(value) or ("$", value)
             raise UnserialisableError(what, path, type(part).__qualname__, str(error)) from error
+
+    def encode_sent(self, value: Any, what: str) -> bytes:
+        """JSON as `encode` writes it, of a value that a stranger may have sent: a large plain one holds the loop for less."""
+        if is_plain(value):
+            with suppress(UnicodeEncodeError):  # `encode` says which text it is.
+                return self.encode_plain(value)
+        return self.encode(value, what)
 
     def decode(self, data: Stored, what: str) -> Any:
         """See `ValueCodec`."""
@@ -284,6 +300,12 @@ def codec_of_value(value: Any) -> ValueCodec:
     cls = type(value)
     marks = ("__dataclass_fields__", "__struct_fields__", "model_dump")
     return codec_for(cls) if cls in _CONVERTERS or any(hasattr(cls, mark) for mark in marks) else TAGGED
+
+
+def encode_sent(value: Any, what: str) -> bytes:
+    """The JSON of a value of no declared type, which a stranger may have sent."""
+    codec = codec_of_value(value)
+    return TAGGED.encode_sent(value, what) if codec is TAGGED else codec.encode(value, what)
 
 
 def decode_untyped(codec: ValueCodec, data: Stored, what: str) -> Any:
