@@ -15,32 +15,38 @@ import asyncio
 import http.client
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from datetime import timedelta
 from typing import Any
 from urllib.parse import quote, urlencode
+from urllib.request import urlopen
 
 import msgspec
 
 from outlive.engine import Engine
+from outlive.http.limits import ApiLimits
 from outlive.http.nesting import CONTAINERS_MAX
 from outlive.http.operation import EVENT_STREAM, OPERATIONS, Operation
+from outlive.http.principal import NO_SCOPE
 from proof.http import program
 from proof.http.hostile_documents import KINDS, document
 from proof.http.place import add_store, new_store
 from proof.http.requests import WANTED, Wanted
-from proof.http.victim import server_of
+from proof.http.typed_requests import FITTING, SPARE, TYPED, body_of
+from proof.http.victim import TURNS, Victim, server_of
 
 LENGTH, LARGE_LENGTH = 64 * 1024, 2_000_000
 """Of a hostile body. In the large one a cost shows that grows faster than the body."""
-SPARE = 1_000
-"""Maps and lists around the hostile part of a body."""
+OPEN_LENGTH = ApiLimits().open_body_bytes_max - SPARE
+"""Of a body that fits, of an operation that needs no key."""
 QUERY_LENGTH = 12_000
 """The head of a request may have a few times as many."""
-ANY_SECONDS, BYTE_SECONDS = 0.15, 2e-6
+ANY_SECONDS, BYTE_SECONDS = 0.15, 1e-6
 """What a request may cost however short it is, and for each byte."""
 DOCUMENT_SECONDS, DOCUMENT_BYTE_SECONDS = 0.5, 15e-6
 """The same where a document is checked: its values may be held against its schemas, and it becomes a graph."""
+TURN_SECONDS, TURN_BYTE_SECONDS = 0.25, 3e-7
+"""What one turn of the loop may take, of that."""
 ANSWER_SECONDS = 60.0
 RUNS = 10_000
 """How many runs are in the store. What a request costs for each of them shows."""
@@ -125,15 +131,24 @@ class Cost(msgspec.Struct):
     status: int
     seconds: float
     allowed_seconds: float
+    turn_seconds: float = 0.0
+    """The longest turn of the loop meanwhile: no other request was answered for so long."""
+
+    @property
+    def allowed_turn_seconds(self) -> float:
+        """What a turn may take."""
+        return TURN_SECONDS + TURN_BYTE_SECONDS * self.size
 
     @property
     def is_fit(self) -> bool:
-        """Whether it may cost this much, and was answered."""
-        return self.seconds <= self.allowed_seconds and self.status < 500
+        """Whether it may cost this much, in all and in one turn, and was answered."""
+        is_cheap = self.seconds <= self.allowed_seconds and self.turn_seconds <= self.allowed_turn_seconds
+        return is_cheap and self.status < 500
 
     def __str__(self) -> str:
         cost = f"{self.seconds * 1000:.0f} ms, {self.allowed_seconds * 1000:.0f} ms are the most"
-        return f"{self.operation}: {self.kind}: {self.status}, {self.size:,} bytes cost {cost}"
+        turn = f"{self.turn_seconds * 1000:.0f} ms of them in one turn, {self.allowed_turn_seconds * 1000:.0f} may be"
+        return f"{self.operation}: {self.kind}: {self.status}, {self.size:,} bytes cost {cost}, {turn}"
 
 
 def searches_for(operation: Operation) -> Iterator[Request]:
@@ -210,12 +225,20 @@ def send(port: int, method: str, path: str, request: Request) -> int:
         connection.close()
 
 
-def measured(port: int, pid: int, name: str, method: str, path: str, request: Request) -> Cost:
+def longest_turn(port: int) -> float:
+    """The longest turn of the loop since this was asked before."""
+    with urlopen(f"http://127.0.0.1:{port}{TURNS}", timeout=ANSWER_SECONDS) as answer:
+        return float(answer.read())
+
+
+def measured(server: Victim, name: str, method: str, path: str, request: Request) -> Cost:
     """What a request costs."""
-    before = cpu_seconds(pid)
-    status = send(port, method, path, request)
-    used = cpu_seconds(pid) - before
-    return Cost(name, request.kind, request.size, status or 599, used, request.allowed_seconds)
+    longest_turn(server.port)
+    before = cpu_seconds(server.pid)
+    status = send(server.port, method, path, request)
+    used = cpu_seconds(server.pid) - before
+    turn = longest_turn(server.port)
+    return Cost(name, request.kind, request.size, status or 599, used, request.allowed_seconds, turn)
 
 
 async def fill(url: str, runs: int) -> None:
@@ -247,14 +270,32 @@ async def measure(url: str, names: list[str], *, length: int, runs: int) -> list
                 began = len(costs)
                 for request in requests_for(operation, wanted.body, length=length):
                     await engine.resume(all=True)  # What an earlier request may have paused.
-                    given = (server.port, server.pid, name, operation.method, path, request)
+                    given = (server, name, operation.method, path, request)
                     costs.append(await asyncio.to_thread(measured, *given))
+                costs += [it async for it in _typed_costs(engine, server, name, length)]
                 used = sum(each.seconds for each in costs[began:])
                 print(f"{name}: {len(costs) - began} requests, {used:.1f} s", file=sys.stderr, flush=True)
             for kind, make in (BROKEN | VALUES).items():
-                given = (server.port, server.pid, "a webhook", "POST", f"/webhooks{HOOK}", Request(kind, make(length)))
+                given = (server, "a webhook", "POST", f"/webhooks{HOOK}", Request(kind, make(length)))
                 costs.append(await asyncio.to_thread(measured, *given))
     return costs
+
+
+async def _typed_costs(engine: Engine, server: Victim, name: str, length: int) -> AsyncIterator[Cost]:
+    """What values cost that fit a type: each is taken, so each has something of its own to be sent to."""
+    operation = OPERATIONS[name]
+    prepare = TYPED.get(name)
+    if prepare is None:
+        return
+    most = min(length, OPEN_LENGTH) if operation.scope == NO_SCOPE else length
+    for number, (kind, make) in enumerate(FITTING.items()):
+        ready = await prepare(engine, f"typed-{name}-{number}")
+        request = Request(f"{kind} that fit a type", body_of(ready, make(most)))
+        given = (server, name, operation.method, path_of(operation, ready.names), request)
+        cost = await asyncio.to_thread(measured, *given)
+        if cost.status >= 400:
+            raise RuntimeError(f"it was to be taken: {cost}")
+        yield cost
 
 
 def prove(

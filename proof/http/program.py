@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any, Union
+
+import msgspec
+
 import outlive
 
 FLOW = """
@@ -109,3 +113,70 @@ async def unlucky(number: int) -> int:
 async def proof_unlucky() -> int:
     """Waits for the next attempt of a step."""
     return await unlucky(1)
+
+
+# -- With types, which values of strangers are held against ------------------------------------------------------------
+
+
+class And(msgspec.Struct, tag="and"):
+    """A rule that refers to itself."""
+
+    left: Union[And, Or, Lit]  # noqa: UP007 (msgspec evaluates it)
+    right: Union[And, Or, Lit]  # noqa: UP007
+
+
+class Or(msgspec.Struct, tag="or"):
+    """Another one, with the same fields."""
+
+    left: Union[And, Or, Lit]  # noqa: UP007
+    right: Union[And, Or, Lit]  # noqa: UP007
+
+
+class Lit(msgspec.Struct, tag="lit"):
+    """The end of a rule."""
+
+    value: int
+
+
+class Typed(msgspec.Struct):
+    """What hostile values of any length fit."""
+
+    numbers: list[float] = []
+    settings: dict[str, Any] | None = None
+    rules: list[And | Or | Lit] = []
+
+
+@outlive.workflow(on_event="proof.typed")
+async def proof_typed(value: Typed) -> int:
+    """Takes one."""
+    return len(value.numbers)
+
+
+@outlive.workflow(signals={"typed": Typed})
+async def proof_typed_waiting() -> int:
+    """Waits for one."""
+    return len((await outlive.wait_for_signal("typed", Typed)).numbers)
+
+
+@outlive.workflow
+async def proof_typed_promising() -> int:
+    """Waits for a promise of one, whose id it shows."""
+    made = outlive.promise(Typed)
+    outlive.publish(promise=made.id)
+    return len((await made).numbers)
+
+
+@outlive.workflow
+async def proof_typed_form() -> bool:
+    """Asks a person to fill one in."""
+    return bool(await outlive.wait_for_approval("typed", form=Typed))
+
+
+measure = outlive.remote_step("proof_measure", input=int, output=Typed, queue="proof-typed")
+"""A step that workers elsewhere do, with a result of this type."""
+
+
+@outlive.workflow
+async def proof_typed_remote(number: int) -> int:
+    """Waits for a worker elsewhere."""
+    return len((await measure(number)).numbers)

@@ -44,7 +44,7 @@ NOT_REPEATED = {
 """Operations that a repeated request does again, and why that does no harm."""
 
 
-async def _run(engine: Engine, workflow: Any, *arguments: Any, id: str) -> str:
+async def run_of(engine: Engine, workflow: Any, *arguments: Any, id: str) -> str:
     """A run that stands still."""
     await engine.start(workflow, *arguments, id=id)
     await _steady(engine, id)
@@ -62,14 +62,14 @@ def _on_run(workflow: Any, body: Any = None, arguments: tuple[Any, ...] = (), **
     """A request to a run of this workflow."""
 
     async def prepare(engine: Engine, word: str) -> Wanted:
-        return Wanted({"run_id": await _run(engine, workflow, *arguments, id=word), **names}, body)
+        return Wanted({"run_id": await run_of(engine, workflow, *arguments, id=word), **names}, body)
 
     return prepare
 
 
 def _on_parked(workflow: Any = program.proof_waiting, body: Any = None) -> Prepare:
     async def prepare(engine: Engine, word: str) -> Wanted:
-        run_id = await _run(engine, workflow, id=word)
+        run_id = await run_of(engine, workflow, id=word)
         await engine.pause(run_id)
         return Wanted({"run_id": run_id}, body)
 
@@ -88,7 +88,7 @@ def _plain(body: Any = None, **names: str) -> Prepare:
 
 
 async def _on_open_run(engine: Engine, word: str) -> Wanted:
-    return Wanted(body={"run_ids": [await _run(engine, program.proof_waiting, id=word)]})
+    return Wanted(body={"run_ids": [await run_of(engine, program.proof_waiting, id=word)]})
 
 
 def _on_batch(body: Any = None) -> Prepare:
@@ -154,7 +154,7 @@ def _on_task(**body: Any) -> Prepare:
 
 def _on_promise(body: Any) -> Prepare:
     async def prepare(engine: Engine, word: str) -> Wanted:
-        run_id = await _run(engine, program.proof_promising, id=word)
+        run_id = await run_of(engine, program.proof_promising, id=word)
         shown: Any = await view_of(engine).plain((await view_of(engine).row(run_id)).published)
         return Wanted({"promise_id": shown["promise"]}, body)
 
@@ -170,7 +170,7 @@ def _bulk(workflow: Any, body: Any, *arguments: Any, parked: bool = False) -> Pr
 
     async def prepare(engine: Engine, word: str) -> Wanted:
         for number in range(3):
-            run_id = await _run(engine, workflow, *arguments, id=f"{word}-{number}")
+            run_id = await run_of(engine, workflow, *arguments, id=f"{word}-{number}")
             if parked:
                 await engine.pause(run_id)
         return Wanted(body={"id_prefix": f"{word}-", **body})

@@ -7,11 +7,13 @@ hundredths of a second, and a trial can have two of them.
 from __future__ import annotations
 
 import asyncio
+import json
 import multiprocessing
 import os
 import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from multiprocessing.connection import Connection
 from typing import Any, Literal
 
@@ -21,6 +23,9 @@ from outlive.http.server import new_server, serve
 
 Dies = Literal["never", "before the answer"]
 READY_SECONDS = 60.0
+TURNS = "/proof/longest-turn"
+"""The path at which a server says how long its loop has rested at most since that was asked before."""
+TURN_LOOK_SECONDS = 0.005
 _context = multiprocessing.get_context("forkserver")
 _context.set_forkserver_preload(["proof.http.victim", "proof.http.program", "uvicorn", "asyncpg", "apsw"])
 
@@ -75,10 +80,42 @@ def _serve(url: str, dies: Dies, ready: Connection) -> None:
 
 async def _main(url: str, dies: Dies, ready: Connection) -> None:
     engine = Engine(url, worker=False)
-    app = engine.asgi()
-    server = new_server(app if dies == "never" else _Dying(app, ready), port=0)
-    async with engine:
+    turns = Turns(engine.asgi())
+    server = new_server(turns if dies == "never" else _Dying(turns, ready), port=0)
+    async with engine, turns.watched():
         await serve(server, ready=lambda place: ready.send(int(place.rpartition(":")[2])))
+
+
+class Turns:
+    """An app, and how long the loop rests at most while it answers: by the processor time of the thread of the loop,
+    which does not depend on what else the machine does."""
+
+    def __init__(self, app: Any) -> None:
+        self._app = app
+        self._longest = 0.0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope.get("path") != TURNS:
+            await self._app(scope, receive, send)
+            return
+        body, self._longest = json.dumps(self._longest).encode(), 0.0
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-type", b"application/json")]})
+        await send({"type": "http.response.body", "body": body})
+
+    @asynccontextmanager
+    async def watched(self) -> AsyncIterator[None]:
+        """Look at the loop meanwhile."""
+        watch = asyncio.ensure_future(self._watch())
+        try:
+            yield
+        finally:
+            watch.cancel()
+
+    async def _watch(self) -> None:
+        while True:
+            before = time.thread_time()
+            await asyncio.sleep(TURN_LOOK_SECONDS)
+            self._longest = max(self._longest, time.thread_time() - before)
 
 
 class _Dying:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from outlive.http.operation import OPERATIONS
 from proof.http import costs
@@ -45,13 +46,18 @@ def test_every_operation_with_filters_gets_dear_ones() -> None:
 
 
 def test_a_request_that_is_dear_for_its_size_is_a_finding() -> None:
-    """Or one that is not answered. [S35]"""
-    cost = costs.Cost("flows.check", "a document with maps", 1_000, 200, 0.5, 1.0)
+    """Or one that keeps all others waiting for long, or that is not answered. [S35]"""
+    cost = costs.Cost("flows.check", "a document with maps", 1_000, 200, 0.5, 1.0, 0.1)
+    turn_seconds = cost.allowed_turn_seconds
 
     assert cost.is_fit
-    assert not costs.Cost("flows.check", "a document with maps", 1_000, 200, 1.1, 1.0).is_fit
-    assert not costs.Cost("flows.check", "a document with maps", 1_000, 599, 0.5, 1.0).is_fit
-    assert str(cost) == "flows.check: a document with maps: 200, 1,000 bytes cost 500 ms, 1000 ms are the most"
+    assert not replace(cost, seconds=1.1).is_fit
+    assert not replace(cost, turn_seconds=turn_seconds + 0.01).is_fit
+    assert not replace(cost, status=599).is_fit
+    assert str(cost) == (
+        "flows.check: a document with maps: 200, 1,000 bytes cost 500 ms, 1000 ms are the most, 100 ms of them in one "
+        f"turn, {turn_seconds * 1000:.0f} may be"
+    )
 
 
 def test_hostile_requests_cost_a_server_little() -> None:

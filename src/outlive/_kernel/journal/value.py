@@ -93,7 +93,7 @@ class TaggedCodec:
             raise UnserialisableError(what, path, type(part).__qualname__, str(error)) from error
 
     def encode_sent(self, value: Any, what: str) -> bytes:
-        """JSON as `encode` writes it, of a value that a stranger may have sent: a large plain one holds the loop for less."""
+        """JSON as `encode` writes it, of what a stranger may have sent: a large plain value holds the loop for less."""
         if is_plain(value):
             with suppress(UnicodeEncodeError):  # `encode` says which text it is.
                 return self.encode_plain(value)
