@@ -260,6 +260,7 @@ async def measure(url: str, names: list[str], *, length: int, runs: int) -> list
     await fill(url, runs)
     async with Engine(url) as engine:
         await engine.flows.apply(_FLOW, by="proof")
+        await engine.flows.apply(program.TYPED_FLOW, by="proof")
         with server_of(url) as server:
             for name in names:
                 operation = OPERATIONS[name]

@@ -146,6 +146,20 @@ class Typed(msgspec.Struct):
     rules: list[And | Or | Lit] = []
 
 
+TYPED_FLOW = """
+name: proof_typed_flow
+input:
+  numbers: { type: array, items: number, default: [] }
+  settings: { type: object, additionalProperties: integer, default: {} }
+  rules: { type: array, default: [], items: { anyOf: [ { type: object, properties: { left: {} } }, string ] } }
+triggers:
+  - event: proof.typed
+steps:
+  look: { use: noop }
+"""
+"""What they fit, too, until half a million comparisons are made."""
+
+
 @outlive.workflow(on_event="proof.typed")
 async def proof_typed(value: Typed) -> int:
     """Takes one."""

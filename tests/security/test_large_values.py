@@ -12,10 +12,11 @@ import msgspec
 import pytest
 
 import outlive
+from outlive._features.flows.document import inputs
 from outlive._kernel.client import slices
 from outlive._kernel.define.registry import Registry
 from outlive._kernel.journal import schema
-from outlive.http import Api
+from outlive.http import Api, Webhooks
 from outlive.types import RunHandle
 from tests.engine.inside import describe_now
 from tests.engine.support import Place, until
@@ -310,3 +311,56 @@ async def test_a_task_of_another_worker_is_not_checked(monkeypatch: pytest.Monke
 
     assert [(409, "task_lease_lost"), (409, "task_ended")] == [(it.status, it.code) for it in (lost, ended)]
     assert looked == []
+
+
+FLOW = """
+name: large-flow
+input: { rules: { type: array, items: { anyOf: [ { type: object, properties: { weight: integer } }, integer ] } } }
+triggers:
+  - event: large.flow
+  - webhook: /large
+steps:
+  look: { use: noop }
+"""
+
+
+async def _flow_by_event(engine: outlive.Engine, key: str, data: Any) -> Answer:
+    caller = Caller(Api(engine, auth="keys"), key=key)
+    return await caller.post("/api/v1/events", {"type": "large.flow", "data": data})
+
+
+async def _flow_by_webhook(engine: outlive.Engine, key: str, data: Any) -> Answer:
+    return await Caller(Webhooks(engine)).post("/large", data)
+
+
+@pytest.mark.parametrize("door", [_flow_by_event, _flow_by_webhook])
+async def test_a_large_input_of_a_flow_gives_way_to_other_requests_while_it_is_checked(
+    door: Callable[[outlive.Engine, str, Any], Awaitable[Answer]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process that takes an event or a webhook checks what the flow is given in slices, too: half a million
+    comparisons took a second of the loop. [S35 S51]"""
+    turn, looks, take = 0, dict[int, int](), inputs.Looks.take
+
+    def watched(self: inputs.Looks, count: int = 1) -> Any:
+        looks[turn] = looks.get(turn, 0) + count
+        return take(self, count)
+
+    async def take_turns() -> None:
+        nonlocal turn
+        while True:
+            await asyncio.sleep(0)
+            turn += 1
+
+    monkeypatch.setattr(inputs, "LOOKS_AT_ONCE", LOOKS)
+    async with Place(None).engine(worker=False, registry=Registry()) as engine:
+        key = await engine.keys.create("eve", scope="admin")
+        await engine.flows.apply(FLOW, by="ann")
+        monkeypatch.setattr(inputs.Looks, "take", watched)
+        other = asyncio.ensure_future(take_turns())
+        answer = await door(engine, key.secret, {"rules": [{"weight": 1}] * 100})
+        other.cancel()
+
+    assert answer.status == 202, answer.body
+    assert len(answer.data["runs"]) == 1
+    assert sum(looks.values()) > 300
+    assert max(looks.values()) <= 2 * LOOKS

@@ -73,7 +73,7 @@ async def arguments_by(
             continue
         is_mapped = trigger.input is not UNSET
         value = mapped(trigger.input, scope) if is_mapped else scope["event"]["data"]
-        return arguments_for(triggers.document, value, drop_unknown=not is_mapped)
+        return await arguments_for(triggers.document, value, drop_unknown=not is_mapped)
     return None
 
 

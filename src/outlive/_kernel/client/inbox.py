@@ -135,7 +135,7 @@ def _encoded(payload: Any, codec: ValueCodec, what: str) -> bytes:
         return codec.encode(payload, what)
     except UnserialisableError as error:
         try:
-            data = TAGGED.encode(payload, what)
+            data = TAGGED.encode_sent(payload, what)
             codec.decode(data, what)
         except (UnserialisableError, UnreadableError):
             raise error from error.__cause__

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Generator, Iterable
+from contextlib import closing
 from typing import Any, TypeVar
 
 from outlive._kernel.journal.schema import Schema, check
@@ -20,13 +21,14 @@ SLICE_SECONDS = 0.005
 
 async def in_slices(work: Generator[None, None, T]) -> T:
     """The return value of a generator; others have their turn where it yields."""
-    while True:
-        try:
-            next(work)
-        except StopIteration as end:
-            result: T = end.value
-            return result
-        await asyncio.sleep(0)
+    with closing(work):  # Where its caller has gone.
+        while True:
+            try:
+                next(work)
+            except StopIteration as end:
+                result: T = end.value
+                return result
+            await asyncio.sleep(0)
 
 
 async def mismatch_of(value: Any, schema: Schema) -> str | None:

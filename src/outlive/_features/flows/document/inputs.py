@@ -2,6 +2,9 @@
 
 The part of JSON Schema that people write by hand. What is not in it is refused when the document is checked: a keyword
 that is silently ignored is worse than one that is missing. Defaults are filled in.
+
+Strangers send values, too, so what looks at one is a generator: it yields after so many looks, where a caller on the
+event loop gives way.
 """
 
 from __future__ import annotations
@@ -9,9 +12,9 @@ from __future__ import annotations
 import math
 import operator
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping
 from itertools import islice
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import UNSET
@@ -22,8 +25,11 @@ from outlive._features.flows.document.problems import did_you_mean
 from outlive._features.flows.document.validating import shown
 from outlive.errors.document import PROBLEMS_MAX, FlowInputError, Path, Problem, dotted
 
+T = TypeVar("T")
 Schema: TypeAlias = str | bool | Mapping[str, Any]
 """A JSON Schema, or just the name of a type."""
+Filling: TypeAlias = Generator[None, None, T]
+"""Work that yields where others may have their turn."""
 
 _IS: dict[str, Callable[[Any], bool]] = {
     "string": lambda value: isinstance(value, str),
@@ -62,6 +68,10 @@ SCHEMAS_MAX = 1_000
 LOOKS_MAX, LOOKS_OF_DOCUMENT_MAX = 500_000, 20_000
 """How often a part of a schema may be held against a part of a value: a long list of choices for each item of a long
 list is more work than both are long. The second is for all values that stand in one document."""
+LOOKS_AT_ONCE = 1_000
+"""Looks after which a caller gives way: two or three milliseconds."""
+UNIQUE_BYTES_A_LOOK = 64
+"""An item is written to find it twice, and a long one is so many looks more."""
 VALUES_SHOWN_MAX, REASON_CHARACTERS_MAX = 12, 200
 """How many allowed values, or reasons, one message has, and how long a reason may be."""
 
@@ -75,11 +85,12 @@ class Looks:
 
     def __init__(self, most: int = LOOKS_MAX) -> None:
         self._most = self._left = most
+        self._rest_at = most - LOOKS_AT_ONCE
         self.reason = ""
         """Why no more was looked at."""
 
-    def take(self, count: int = 1) -> None:
-        """Look at so many parts.
+    def take(self, count: int = 1) -> bool:
+        """Look at so many parts; whether others have their turn now.
 
         Raises:
             _Enough: it is more than may be.
@@ -87,6 +98,10 @@ class Looks:
         self._left -= count
         if self._left < 0:
             raise self.enough(f"it takes more than {self._most:,} comparisons of values with schemas")
+        if self._left > self._rest_at:
+            return False
+        self._rest_at = self._left - LOOKS_AT_ONCE
+        return True
 
     def enough(self, reason: str) -> _Enough:
         """The end of it, for this reason."""
@@ -209,15 +224,32 @@ def _problem(path: Path, message: str, suggestion: str = "") -> Problem:
 # -- Data --------------------------------------------------------------------------------------------------------------
 
 
+def in_one_turn(work: Filling[T]) -> T:
+    """The return value of work that gives way to nothing."""
+    while True:
+        try:
+            next(work)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+
+
 def filled(schema: Schema, value: Any, path: Path = (), *, looks: Looks | None = None) -> tuple[Any, list[Problem]]:
     """A value with the defaults of its schema filled in, and what is wrong with it: the first mistakes of many.
 
     `looks` counts the looks that this value shares with others.
     """
+    return in_one_turn(filling(schema, value, path, looks=looks))
+
+
+def filling(
+    schema: Schema, value: Any, path: Path = (), *, looks: Looks | None = None
+) -> Filling[tuple[Any, list[Problem]]]:
+    """The work of `filled`, for values that strangers send."""
     problems = _Problems(looks or Looks())
     try:
         with few_suggestions():
-            return _filled(schema, value, path, problems), problems
+            return (yield from _filled(schema, value, path, problems)), problems
     except _Enough:
         if not problems:
             message = f"{dotted(path) or 'it'} cannot be checked: {problems.looks.reason}"
@@ -243,8 +275,9 @@ class _Problems(list[Problem]):
             raise _Enough
 
 
-def _filled(schema: Schema, value: Any, path: Path, problems: _Problems) -> Any:
-    problems.looks.take()
+def _filled(schema: Schema, value: Any, path: Path, problems: _Problems) -> Filling[Any]:
+    if problems.looks.take():
+        yield
     if schema is True:
         return value
     if schema is False:
@@ -256,21 +289,21 @@ def _filled(schema: Schema, value: Any, path: Path, problems: _Problems) -> Any:
     if not any(_IS[each](value) for each in types):
         problems.append(_wrong(path, f"is {shown(value)}; expected {' or '.join(types)}"))
         return value
+    if "enum" in plain and problems.looks.take(len(plain["enum"])):
+        yield
     _check_value(plain, value, path, problems)
     if isinstance(value, str):
         _check_count(plain, len(value), "Length", "characters", path, problems)
     elif isinstance(value, list):
-        value = _filled_list(plain, value, path, problems)
+        value = yield from _filled_list(plain, value, path, problems)
     elif isinstance(value, dict):
-        value = _filled_map(plain, value, path, problems)
+        value = yield from _filled_map(plain, value, path, problems)
     elif isinstance(value, int | float) and not isinstance(value, bool):
         _check_number(plain, value, path, problems)
-    return _chosen(plain, value, path, problems)
+    return (yield from _chosen(plain, value, path, problems))
 
 
 def _check_value(schema: Mapping[str, Any], value: Any, path: Path, problems: _Problems) -> None:
-    if "enum" in schema:
-        problems.looks.take(len(schema["enum"]))
     if "enum" in schema and not any(_same(value, each) for each in schema["enum"]):
         values = ", ".join(shown(each) for each in schema["enum"][:VALUES_SHOWN_MAX])
         values += ", ..." if len(schema["enum"]) > VALUES_SHOWN_MAX else ""
@@ -317,27 +350,38 @@ def _check_count(
         problems.append(_wrong(path, f"has {count} {things}; expected {most} or fewer"))
 
 
-def _filled_list(schema: Mapping[str, Any], value: list[Any], path: Path, problems: _Problems) -> list[Any]:
+def _filled_list(schema: Mapping[str, Any], value: list[Any], path: Path, problems: _Problems) -> Filling[list[Any]]:
     _check_count(schema, len(value), "Items", "items", path, problems)
     if schema.get("uniqueItems") is True:
-        texts = [msgspec.json.encode(each, order="sorted") for each in value]
-        if len(set(texts)) < len(texts):
+        texts = set[bytes]()
+        for each in value:
+            text = msgspec.json.encode(each, order="sorted")
+            texts.add(text)
+            if problems.looks.take(1 + len(text) // UNIQUE_BYTES_A_LOOK):
+                yield
+        if len(texts) < len(value):
             problems.append(_wrong(path, "has an item twice; expected different items"))
     if "items" not in schema:
         return value
-    return [_filled(schema["items"], each, (*path, index), problems) for index, each in enumerate(value)]
+    found: list[Any] = []
+    for index, each in enumerate(value):
+        found.append((yield from _filled(schema["items"], each, (*path, index), problems)))
+    return found
 
 
-def _filled_map(schema: Mapping[str, Any], value: dict[str, Any], path: Path, problems: _Problems) -> dict[str, Any]:
+def _filled_map(
+    schema: Mapping[str, Any], value: dict[str, Any], path: Path, problems: _Problems
+) -> Filling[dict[str, Any]]:
     _check_count(schema, len(value), "Properties", "properties", path, problems)
     properties: Mapping[str, Schema] = schema.get("properties", {})
     required = schema.get("required")
-    problems.looks.take(len(properties) + (len(required) if isinstance(required, list) else 0))
+    if problems.looks.take(len(properties) + (len(required) if isinstance(required, list) else 0)):
+        yield
     wanted = {*(required if isinstance(required, list) else ())}
     found: dict[str, Any] = {}
     for name, inner in properties.items():
         if name in value:
-            found[name] = _filled(inner, value[name], (*path, name), problems)
+            found[name] = yield from _filled(inner, value[name], (*path, name), problems)
         elif isinstance(inner, Mapping) and "default" in inner:
             found[name] = inner["default"]
         elif isinstance(inner, Mapping) and inner.get("required") is True:
@@ -351,16 +395,19 @@ def _filled_map(schema: Mapping[str, Any], value: dict[str, Any], path: Path, pr
         if rest is False:
             problems.append(_wrong((*path, name), "is not known", did_you_mean(name, properties)))
         else:
-            found[name] = _filled(rest, each, (*path, name), problems)
+            found[name] = yield from _filled(rest, each, (*path, name), problems)
     return found
 
 
-def _chosen(schema: Mapping[str, Any], value: Any, path: Path, problems: _Problems) -> Any:
+def _chosen(schema: Mapping[str, Any], value: Any, path: Path, problems: _Problems) -> Filling[Any]:
     for inner in schema.get("allOf", ()):
-        value = _filled(inner, value, path, problems)
+        value = yield from _filled(inner, value, path, problems)
     for keyword in ("anyOf", "oneOf"):
         if keyword in schema:
-            tried = [_tried(inner, value, path, problems.looks) for inner in schema[keyword]]
+            tried: list[tuple[Any, list[Problem]]] = []
+            for inner in schema[keyword]:
+                one = yield from _tried(inner, value, path, problems.looks)
+                tried.append(one)
             fitting = [made for made, wrong in tried if not wrong]
             if not fitting:
                 first = [wrong[0].message[:REASON_CHARACTERS_MAX] for _, wrong in tried[:VALUES_SHOWN_MAX] if wrong]
@@ -373,10 +420,10 @@ def _chosen(schema: Mapping[str, Any], value: Any, path: Path, problems: _Proble
     return value
 
 
-def _tried(schema: Schema, value: Any, path: Path, looks: Looks) -> tuple[Any, list[Problem]]:
+def _tried(schema: Schema, value: Any, path: Path, looks: Looks) -> Filling[tuple[Any, list[Problem]]]:
     problems = _Problems(looks)
     try:
-        return _filled(schema, value, path, problems), problems
+        return (yield from _filled(schema, value, path, problems)), problems
     except _Enough:
         looks.take(0)  # If there are none left, the others need not be tried.
         return value, problems
@@ -415,13 +462,22 @@ def given_input(document: Document, given: Any, *, drop_unknown: bool = False) -
     Raises:
         FlowInputError: it is not what the flow takes.
     """
+    return in_one_turn(input_filling(document, given, drop_unknown=drop_unknown))
+
+
+def input_filling(document: Document, given: Any, *, drop_unknown: bool = False) -> Filling[Any]:
+    """The work of `given_input`, for what strangers send.
+
+    Raises:
+        FlowInputError: see `given_input`.
+    """
     schema = input_schema(document)
     if not schema:
         return given
     plain = {} if given is None else given
     if drop_unknown and isinstance(plain, dict):
         plain = {name: value for name, value in plain.items() if name in schema["properties"]}
-    made, problems = filled(schema, plain, ("input",))
+    made, problems = yield from filling(schema, plain, ("input",))
     if problems:
         raise FlowInputError(document.name, problems)
     return made

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import UNSET
 
 from outlive._cel import Template
-from outlive._features.flows.document.inputs import given_input, input_schema, vars_here
+from outlive._features.flows.document.inputs import given_input, input_filling, input_schema, vars_here
 from outlive._features.flows.document.model import (
     Condition,
     Document,
@@ -27,6 +27,7 @@ from outlive._features.flows.document.model import (
 from outlive._features.flows.document.references import compile_value, expression_errors
 from outlive._features.schedules.in_code import cron, tick
 from outlive._features.schedules.schedule import ScheduleSpec, schedule_names
+from outlive._kernel.client.slices import in_slices
 from outlive._kernel.journal.described import Described
 from outlive._kernel.model.trigger import EventTrigger, SecretName, TriggerSet, WebhookTrigger
 from outlive.errors import InvalidArgumentError
@@ -117,15 +118,15 @@ def _compiled(value: str | bytes) -> Template:
     return compile_value(value if isinstance(value, str) else msgspec.json.decode(value))
 
 
-def arguments_for(document: bytes, value: Any, *, drop_unknown: bool) -> bytes:
+async def arguments_for(document: bytes, value: Any, *, drop_unknown: bool) -> bytes:
     """The arguments of a run of a flow, as a journal has them. `drop_unknown`: the data of an event has more fields
-    than a flow asks for, as it is not written for one flow alone.
+    than a flow asks for, as it is not written for one flow alone. Others have their turn while it is checked.
 
     Raises:
         FlowInputError: it is not what the flow takes, or this process has no value of a variable.
     """
     flow = _document(document)
-    taken = given_input(flow, value, drop_unknown=drop_unknown)
+    taken = await in_slices(input_filling(flow, value, drop_unknown=drop_unknown))
     values = vars_here(flow, {})
     return msgspec.json.encode({"a": [taken], "k": {"vars": values}} if values else [taken])
 
