@@ -20,6 +20,7 @@ from opentelemetry.trace import SpanKind, StatusCode
 import outlive
 from outlive._kernel.define.middleware import NO_HOOKS, hooks_of
 from outlive.cli.worker import worker
+from outlive.integrations.logging import JsonFormatter
 from outlive.testing import TestEngine
 from tests.engine.inside import journal_of
 
@@ -293,7 +294,7 @@ async def test_a_log_line_of_a_traced_step_names_its_span() -> None:
     """On a thread too."""
     traces, stream = Traces(), StringIO()
     handler = logging.StreamHandler(stream)
-    handler.setFormatter(outlive.integrations.logging.JsonFormatter())
+    handler.setFormatter(JsonFormatter())
     logging.getLogger("tests.tracing").addHandler(handler)
     try:
         async with traces.engine() as engine:
