@@ -19,7 +19,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import msgspec
@@ -58,7 +58,7 @@ READERS = {
 START_SECONDS, STOP_SECONDS = 60.0, 30.0
 CPU_MAX = 0.25
 """Of one processor, of all processes of one way: a reader that spins takes all, a watcher of files some percent."""
-GROWTH_MAX_MB = 30.0
+GROWTH_MAX_MB = 10.0
 PING_TYPICAL_SECONDS_MAX, PING_SECONDS_MAX = 0.25, 5.0
 
 CHANGED = """
@@ -77,6 +77,9 @@ GUNICORN = (
 OUTLIVE = (PYTHON, "-m", "outlive.cli")
 MANAGE = (PYTHON, "manage.py")
 STORE = ("--port", "{port}", "--store", "sqlite:shop.db")
+WORKER = (*OUTLIVE, "worker", "shop.py", "--store", "sqlite:shop.db")
+OWN_ENGINE, ENGINE_WITHOUT_WORKER = 'Engine("sqlite:shop.db")', 'Engine("sqlite:shop.db", worker=False)'
+"""The engine of the application in the guide, and the one that leaves the runs to other processes."""
 log = logging.getLogger(__name__)
 
 
@@ -90,6 +93,8 @@ class Way(msgspec.Struct, frozen=True):
     """None where the guide mounts no API: then nothing can follow through it."""
     start_watched: tuple[str, ...] = (PYTHON, "-c", START_WATCHED)
     """Starts the run that its readers follow, in its store."""
+    worker: tuple[str, ...] = ()
+    """A process beside it that runs the workflows: then the application has the engine without a worker."""
     reloads: bool = False
     """Whether it watches `shop.py` and goes on with the changed file."""
 
@@ -98,6 +103,7 @@ WAYS = (
     Way("serve", (*OUTLIVE, "serve", *STORE), "/health/live", "/api/v1"),
     Way("dev", (*OUTLIVE, "dev", "shop.py", *STORE), "/health/live", "/api/v1", reloads=True),
     Way("FastAPI", (*UVICORN, "web:app"), "/orders/1"),
+    Way("FastAPI, workers of their own", (*UVICORN, "web:app"), "/orders/1", worker=WORKER),
     Way("FastAPI, two processes", (*UVICORN, "web:app", "--workers", "2"), "/orders/1"),
     Way("FastAPI, reloading", (*UVICORN, "web:app", "--reload"), "/orders/1", reloads=True),
     Way("FastAPI, hypercorn", (*HYPERCORN, "web:app"), "/orders/1"),
@@ -117,22 +123,21 @@ WAYS = (
 class Running:
     """A way that runs, and what was seen of it."""
 
-    def __init__(self, way: Way, folder: Path, port: int, process: subprocess.Popen[bytes]) -> None:
-        self.way, self._folder, self._port, self._process = way, folder, port, process
+    def __init__(self, way: Way, folder: Path, port: int, processes: list[subprocess.Popen[bytes]]) -> None:
+        self.way, self._folder, self._port, self._processes = way, folder, port, processes
         self._readers: list[socket.socket] = []
         self._pings: list[float] = []
         self._unanswered: list[str] = []
 
     def wait_until_ready(self) -> None:
-        """Return when it answers."""
+        """Return when it answers, and when its worker, if it has one of its own, has begun the run that is watched."""
         ends_at = time.monotonic() + START_SECONDS
-        while time.monotonic() < ends_at and self._process.poll() is None:
-            try:
+        while time.monotonic() < ends_at and all(each.poll() is None for each in self._processes):
+            with suppress(OSError):
                 self._ask()
-            except OSError:
-                time.sleep(0.1)
-            else:
-                return
+                if not self.way.worker or '"status":"waiting"' in self._text(f"{self.way.api}/runs/{WATCHED}"):
+                    return
+            time.sleep(0.1)
         raise AssertionError(f"{self.way.name} does not answer:\n{self._log()}")
 
     def follow(self) -> None:
@@ -193,11 +198,13 @@ class Running:
 
     def stop(self) -> Iterator[str]:
         """Ask it to stop while its readers follow."""
-        self._process.send_signal(signal.SIGTERM)
-        try:
-            self._process.wait(STOP_SECONDS)
-        except subprocess.TimeoutExpired:
-            yield f"{self.way.name} does not stop:\n{self._log()}"
+        for each in self._processes:
+            each.send_signal(signal.SIGTERM)
+        for each in self._processes:
+            try:
+                each.wait(STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                yield f"{self.way.name} does not stop:\n{self._log()}"
         for reader in self._readers:
             reader.close()
         if "Exception in ASGI application" in self._log():
@@ -229,10 +236,10 @@ class Running:
         return True
 
     def _used(self) -> float:
-        return sum(cpu_seconds(pid) for pid in _tree(self._process.pid))
+        return sum(cpu_seconds(pid) for each in self._processes for pid in _tree(each.pid))
 
     def _size(self) -> float:
-        return sum(memory_mb(pid) for pid in _tree(self._process.pid))
+        return sum(memory_mb(pid) for each in self._processes for pid in _tree(each.pid))
 
     def _log(self) -> str:
         return (self._folder / "log").read_text("utf-8", "replace")[-4_000:]
@@ -262,7 +269,8 @@ def running(way: Way, folder: Path, database_url: str) -> Iterator[Running]:
     for block in blocks_of(DOCS / "guides" / "fastapi.md"):
         first = block.text.partition("\n")[0]
         if first.endswith(".py") and not way.name.startswith("Django"):
-            (folder / first.removeprefix("# ")).write_text(block.text, "utf-8")
+            text = block.text.replace(OWN_ENGINE, ENGINE_WITHOUT_WORKER) if way.worker else block.text
+            (folder / first.removeprefix("# ")).write_text(text, "utf-8")
             shutil.rmtree(folder / "shop", ignore_errors=True)  # The app of Django has the name of the module.
     # gunicorn makes a socket in the folder of its user.
     environment = os.environ | {"DATABASE_URL": database_url, "PYTHONUNBUFFERED": "1", "HOME": str(folder)}
@@ -273,15 +281,35 @@ def running(way: Way, folder: Path, database_url: str) -> Iterator[Running]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    command = [part.format(port=port) for part in way.command]
-    with (folder / "log").open("wb") as log:
-        process = subprocess.Popen(command, cwd=folder, env=environment, stdout=log, stderr=subprocess.STDOUT)
+    with (folder / "log").open("ab") as log:
+        processes = [
+            subprocess.Popen(
+                [part.format(port=port) for part in command],
+                cwd=folder,
+                env=environment,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+            )
+            for command in (way.command, way.worker)
+            if command
+        ]
     try:
-        yield Running(way, folder, port, process)
+        yield Running(way, folder, port, processes)
     finally:
-        for pid in _tree(process.pid) if process.poll() is None else []:
-            os.kill(pid, signal.SIGKILL)
-        process.wait()
+        for process in processes:
+            for pid in _tree(process.pid) if process.poll() is None else []:
+                os.kill(pid, signal.SIGKILL)
+            process.wait()
+
+
+def test_the_guide_shows_workers_of_their_own() -> None:
+    """The engine that is put into its application, and the command beside it, stand there as they are run here."""
+    guide = (DOCS / "guides" / "fastapi.md").read_text("utf-8")
+    (web,) = [block.text for block in blocks_of(DOCS / "guides" / "fastapi.md") if block.text.startswith("# web.py\n")]
+
+    assert OWN_ENGINE in web
+    assert f"`{ENGINE_WITHOUT_WORKER}`" in guide
+    assert f"`{' '.join(('outlive', *WORKER[len(OUTLIVE) :]))}`" in guide
 
 
 @pytest.mark.slow
