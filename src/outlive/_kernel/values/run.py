@@ -106,7 +106,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     begin_by: datetime | None
     """When a worker must have begun it: else it fails."""
     worker: str
-    """The session of the worker that runs it; empty if none does."""
+    """The name of the worker that runs it; empty if none does."""
     attempts: int
     """Take-overs after an interruption since the last progress."""
     tags: dict[str, str]
@@ -149,7 +149,7 @@ def _more(run: Run) -> str:
         return f": {run.reason}"
     if run.waits:
         return f" for {' or '.join(wait.describe() for wait in run.waits)}"
-    return f" on {name_in(run.worker)}" if run.worker else ""
+    return f" on {run.worker}" if run.worker else ""
 
 
 def run_of(stored: StoredRun, *, with_traceback: bool = True) -> Run:
@@ -169,7 +169,7 @@ def run_of(stored: StoredRun, *, with_traceback: bool = True) -> Run:
         wake_at=when(stored.wake_at),
         timeout_at=when(stored.timeout_at),
         begin_by=when(stored.begin_by),
-        worker=stored.owner,
+        worker=name_in(stored.owner),
         attempts=stored.attempts,
         tags=stored.tags,
         reason=stored.reason,

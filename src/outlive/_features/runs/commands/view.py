@@ -27,8 +27,6 @@ def row_of(run: Run, *, now: datetime) -> list[str]:
 
 def note_of(run: Run) -> str:
     """The most useful fact about a run beside its status."""
-    from outlive._kernel.model.worker import name_in
-
     if run.error is not None:
         return failure_shown(run.error)
     if run.reason:
@@ -39,7 +37,7 @@ def note_of(run: Run) -> str:
     if run.waits:
         more = f" and {len(run.waits) - 1} more" if len(run.waits) > 1 else ""
         return f"waits for {run.waits[0].describe()}{more}"
-    return f"on worker {name_in(run.worker)}" if run.worker else "-"
+    return f"on worker {run.worker}" if run.worker else "-"
 
 
 def failure_shown(failure: Failure) -> str:
