@@ -119,7 +119,7 @@ def test_a_stream_says_what_its_messages_hold() -> None:
 
     assert {name: list(it.messages) for name, it in streams.items()} == {name: list(it) for name, it in shown.items()}
     assert shown["runs.follow_stream"] == {
-        "stream": {"$ref": "#/components/schemas/StreamItemView"},
+        "stream": {"$ref": "#/components/schemas/StreamItem"},
         "end": {"$ref": "#/components/schemas/StreamEnd"},
     }
     assert DOCUMENT["components"]["schemas"]["StreamEnd"]["required"] == ["position"]

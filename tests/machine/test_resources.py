@@ -272,7 +272,9 @@ async def test_resources_say_how_they_are(engine: outlive.Engine) -> None:
     assert (await engine.health()).resources == {}
     await in_time((await engine.start(reader, [])).result())
     well = {"resources.reader.pool": "healthy", "resources.reader.cache": "healthy"}
-    assert await engine.health() == outlive.types.Health(store="healthy", worker="healthy", resources=well)
+    assert await engine.health() == outlive.types.Health(
+        is_ready=True, store="healthy", worker="healthy", resources=well
+    )
     assert (await engine.health()).is_ready
     stage.values["trouble"] = True
     health = await engine.health()

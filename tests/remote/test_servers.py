@@ -181,7 +181,7 @@ async def test_a_stream_goes_on_when_a_proxy_has_its_server_again() -> None:
     async with connected(odd) as remote:
         items = [item async for item in remote.get("order-7").stream("n", int, positions=True)]
 
-    assert items == [outlive.types.StreamItem(position=1, value=7, call="", attempt=1, epoch=2)]
+    assert items == [outlive.types.StreamItem(stream="n", position=1, value=7, call="", attempt=1, epoch=2)]
     assert "last-event-id: 0.-1;n=1" in odd.heads[2]
 
 

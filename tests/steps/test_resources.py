@@ -309,4 +309,6 @@ def test_definitions_that_cannot_work_are_refused() -> None:
 async def test_health_of_an_engine_that_only_talks_to_the_store() -> None:
     """It has no worker, and is ready when the store answers."""
     async with outlive.Engine("memory:", worker=False) as engine:
-        assert outlive.types.Health(store="healthy", worker=None, resources={}) == await in_time(engine.health())
+        assert outlive.types.Health(is_ready=True, store="healthy", worker=None, resources={}) == await in_time(
+            engine.health()
+        )

@@ -80,7 +80,7 @@ from outlive._kernel.values.outcome import RunOutcome
 from outlive._kernel.values.run import Run
 from outlive.engine.any_engine import AnyEngine, SyncEngine
 from outlive.engine.configured import options_of
-from outlive.engine.health import Health, health_of
+from outlive.engine.health import Health, health_now, health_of
 from outlive.engine.interpreter import refuse_while_imported, tune_interpreter
 from outlive.engine.namespace import in_namespace
 from outlive.engine.parts import Parts
@@ -552,7 +552,7 @@ class Engine(AnyEngine):
         store = await health_of(self._verbs.access.store)
         sessions = self._parts.sessions
         worker = None if sessions is None else sessions.health
-        return Health(store=store, worker=worker, resources=await self._resources.health())
+        return health_now(store, worker, await self._resources.health())
 
     def asgi(self, *, dashboard: bool = True, **options: Any) -> Any:
         """The HTTP API of this engine and its dashboard, as an ASGI app: `app.mount("/outlive", engine.asgi())`.

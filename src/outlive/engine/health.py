@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from outlive._kernel.define.live_resources import HEALTH_SECONDS
 from outlive._kernel.store.contract import Store
@@ -12,10 +12,11 @@ from outlive.errors import OutliveError
 HEALTHY = "healthy"
 
 
-@dataclass(frozen=True, slots=True)
-class Health:
+class Health(msgspec.Struct, frozen=True, kw_only=True):
     """How an engine is at this moment, in words: "healthy", or "unhealthy: ..." with the reason."""
 
+    is_ready: bool
+    """Whether everything is healthy."""
     store: str
     """Whether the store answers."""
     worker: str | None
@@ -23,14 +24,15 @@ class Health:
     resources: dict[str, str]
     """The resources that it has set up or tried to, by name."""
 
-    @property
-    def is_ready(self) -> bool:
-        """Whether everything is healthy."""
-        return all(said == HEALTHY for said in (self.store, self.worker or HEALTHY, *self.resources.values()))
-
     def __repr__(self) -> str:
         said = {"store": self.store, "worker": self.worker, **self.resources}
         return f"<Health: {', '.join(f'{name} {words}' for name, words in said.items() if words)}>"
+
+
+def health_now(store: str, worker: str | None, resources: dict[str, str]) -> Health:
+    """How an engine is whose parts are so."""
+    is_ready = all(said == HEALTHY for said in (store, worker or HEALTHY, *resources.values()))
+    return Health(is_ready=is_ready, store=store, worker=worker, resources=resources)
 
 
 async def health_of(store: Store) -> str:

@@ -88,20 +88,6 @@ def _whole(text: str, *, least: int = 0, most: int = NUMBER_MAX) -> int:
 # -- One run ------------------------------------------------------------------------------------------------------
 
 
-class StreamItemView(msgspec.Struct, frozen=True):
-    """An item of a stream."""
-
-    stream: str
-    position: int
-    value: Any
-    call: str
-    """The call of the step that emitted it; empty for the workflow itself."""
-    attempt: int
-    """Items of an earlier attempt of the same call were taken back."""
-    epoch: int = 1
-    """How often the run had been claimed: those of an earlier claim were taken back too."""
-
-
 class StreamEnd(msgspec.Struct, frozen=True):
     """The run has ended, and its stream with it."""
 
@@ -262,7 +248,7 @@ async def _pump_stream(
             async with aclosing(view.stream(run_id, name, after=place)) as items:
                 async for item in items:
                     place = item.position
-                    shown = StreamItemView(name, place, view.plain_of(item.value), item.call, item.attempt, item.epoch)
+                    shown = msgspec.structs.replace(item, value=view.plain_of(item.value))
                     await parts.put(Part("stream", shown, stream=name, place=place))
         except RunParkedError:
             # Its events after it goes on are followed too.

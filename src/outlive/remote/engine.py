@@ -408,8 +408,8 @@ class Remote(AnyEngine):
         return found
 
     async def health(self) -> Health:
-        found = await self._connection.operate("health.get")
-        return Health(found.store, found.worker, found.resources)
+        found: Health = await self._connection.operate("health.get")
+        return found
 
     # -- Namespaces ------------------------------------------------------------------------------------------
 

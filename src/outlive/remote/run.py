@@ -17,7 +17,6 @@ from outlive._kernel.replay.command import WorkflowSpec
 from outlive._kernel.values.event import Event
 from outlive._kernel.values.run import Run, Status
 from outlive.errors import ConfigurationError, ResultTimeoutError, RunFinishedError, RunParkedError
-from outlive.http.sse import StreamItemView
 from outlive.http.wire.runs import NotEnded, ResultView, WhyView
 from outlive.remote.connection import Connection
 from outlive.remote.values import result_of, seconds_of, typed
@@ -127,9 +126,9 @@ class RemoteRun(RunHandle[R]):
         query = {"after": given.whole("run.stream", "after", after, least=0)}
         async for message in self._connection.follow("runs.follow_stream", query, run_id=self.id, name=name):
             if message.name == "stream":
-                item = msgspec.convert(message.data, StreamItemView)
+                item = msgspec.convert(message.data, StreamItem)
                 value = typed(kind, item.value, f"item {item.position} of stream {name!r}")
-                yield StreamItem(item.position, value, item.call, item.attempt, item.epoch)
+                yield msgspec.structs.replace(item, value=value)
 
     async def _exported(self) -> Never:
         raise ConfigurationError(

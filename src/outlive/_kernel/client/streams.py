@@ -7,7 +7,6 @@ last item, so that another reader, or the same program after its connection was 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
-from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -37,10 +36,11 @@ Rest = Callable[[Bell, float], Coroutine[Any, Any, None]]
 _decode_items = msgspec.json.Decoder(list[msgspec.Raw]).decode
 
 
-@dataclass(frozen=True, slots=True)
-class StreamItem(Generic[T]):
+class StreamItem(msgspec.Struct, Generic[T], frozen=True):
     """An item of a stream, and where it comes from."""
 
+    stream: str
+    """The name of the stream."""
     position: int
     """1 for the first; `run.stream(name, after=item.position)` goes on behind it."""
     value: T
@@ -105,7 +105,7 @@ class StreamReader:
                     if place > position:
                         value = codec.decode(_shown(raw, name, redaction), f"item {place} of stream {name!r}")
                         position = place
-                        yield StreamItem(place, value, source.call, source.attempt, source.epoch)
+                        yield StreamItem(name, place, value, source.call, source.attempt, source.epoch)
                 if is_over and not chunks:
                     return
                 if is_over or len(found) == CHUNKS_READ_MAX or len(chunks) < len(found):

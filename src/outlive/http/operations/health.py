@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
-from outlive.engine.health import HEALTHY
+from outlive.engine.health import HEALTHY, Health
 from outlive.http.operation import Call, Content, operation
 from outlive.metrics import CONTENT_TYPE, exposition
 
@@ -23,16 +23,6 @@ class Unhealthy(Struct, frozen=True):
     """It is not; an operator sees why with `GET /api/v1/health`."""
 
     status: Literal["unavailable"] = "unavailable"
-
-
-class HealthView(Struct, frozen=True):
-    """How the engine of this server is, in words."""
-
-    is_ready: bool
-    store: str
-    worker: str | None
-    """None for a server without a worker."""
-    resources: dict[str, str]
 
 
 @operation("health.live", "GET", "/health/live", scope="none", reach="nothing", prefix="")
@@ -70,12 +60,12 @@ async def has_started(call: Call) -> Healthy | Unhealthy:
 
 
 @operation("health.get", "GET", "/health", scope="viewer", reach="nothing")
-async def health(call: Call) -> HealthView:
+async def health(call: Call) -> Health:
     """How the engine of this server is: its store, its worker, its resources."""
     found = await call.engine.health()
     # Why a store does not answer has its path or its host in it, and is in the log of the server.
     store = found.store if found.store == HEALTHY else UNHEALTHY
-    return HealthView(found.is_ready, store, found.worker, found.resources)
+    return structs.replace(found, store=store)
 
 
 @operation("health.metrics", "GET", "/metrics", scope="viewer", prefix="", media=CONTENT_TYPE)

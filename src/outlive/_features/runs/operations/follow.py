@@ -5,13 +5,13 @@ from __future__ import annotations
 from msgspec import Struct
 
 from outlive._features.runs.operations.runs import MISSING
-from outlive._kernel.client.streams import checked_place
+from outlive._kernel.client.streams import StreamItem, checked_place
 from outlive._kernel.values.event import Event
 from outlive._kernel.values.run import Run
 from outlive.http.asked import narrowed
 from outlive.http.live import GoneRun, ListedRuns, in_whole_minutes, read_known
 from outlive.http.operation import EVENT_STREAM, Call, Content, operation
-from outlive.http.sse import Cursor, StreamEnd, StreamItemView, follow_run, follow_stream, read_cursor
+from outlive.http.sse import Cursor, StreamEnd, follow_run, follow_stream, read_cursor
 from outlive.http.wire.runs import FollowQuery, RunsFollowQuery, StreamQuery
 
 NOTHING_MORE = Content("text/plain", b"", status=204)
@@ -27,7 +27,7 @@ NOTHING_MORE = Content("text/plain", b"", status=204)
     raises=MISSING,
     media=EVENT_STREAM,
     answers={200: str, 204: None},
-    messages={"journal": Event, "run": Run, "published": dict, "stream": StreamItemView, "end": Run},
+    messages={"journal": Event, "run": Run, "published": dict, "stream": StreamItem, "end": Run},
     for_tokens=True,
 )
 async def follow_one_run(call: Call, run_id: str, query: FollowQuery) -> Content:
@@ -84,7 +84,7 @@ async def list_streams(call: Call, run_id: str) -> StreamsList:
     reach="run",
     raises=MISSING,
     media=EVENT_STREAM,
-    messages={"stream": StreamItemView, "end": StreamEnd},
+    messages={"stream": StreamItem, "end": StreamEnd},
     for_tokens=True,
 )
 async def follow_one_stream(call: Call, run_id: str, name: str, query: StreamQuery) -> Content:
