@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from outlive._kernel.model import Recovery
     from outlive._kernel.model.approval import Approval, ApprovalNotice
     from outlive._kernel.model.published import REMOVED
-    from outlive._kernel.model.queue import QueueLimits, RateTier
     from outlive._kernel.model.trigger import RefusedStart, Sent, StartedRun, TriggerInfo
     from outlive._kernel.model.under_way import StepUnderWay
     from outlive._kernel.model.why import Why
@@ -51,7 +50,7 @@ if TYPE_CHECKING:
     from outlive._kernel.values.event import Event
     from outlive._kernel.values.failure import Failure
     from outlive._kernel.values.outcome import RunOutcome
-    from outlive._kernel.values.queue import Holder, QueueState, WaitingKey
+    from outlive._kernel.values.queue import Holder, QueueLimits, QueueState, RateTier, WaitingKey
     from outlive._kernel.values.run import Run, Wait
     from outlive._kernel.values.worker import Worker
     from outlive._kernel.values.workflow import WorkflowInfo
@@ -166,11 +165,11 @@ _HOMES = {
     "NewLink": "outlive._kernel.values.approval",
     "Page": "outlive._kernel.client.finding",
     "Purge": "outlive._features.retention.values",
-    "QueueLimits": "outlive._kernel.model.queue",
+    "QueueLimits": "outlive._kernel.values.queue",
     "QueueState": "outlive._kernel.values.queue",
     "Quota": "outlive._features.namespaces.quotas",
     "REMOVED": "outlive._kernel.model.published",
-    "RateTier": "outlive._kernel.model.queue",
+    "RateTier": "outlive._kernel.values.queue",
     "Recovery": "outlive._kernel.model",
     "Refusal": "outlive._kernel.define.intervention",
     "RefusedStart": "outlive._kernel.model.trigger",

@@ -15,6 +15,8 @@ ALLOWED = {
     "Event": "the stored form and the shown form",
     "Failure": "the stored form and the shown form",
     "Outcomes": "twins of three stores: the outcomes of the changes of a transaction",
+    "QueueLimits": "the stored form and the shown form",
+    "RateTier": "the stored form and the shown form",
     "Run": "the stored form and the shown form",
     "Session": "twins of two stores: a connection in a transaction",
     "Wait": "the stored form and the shown form",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import outlive
 from outlive.http import Api
 from outlive.testing import TestEngine
@@ -92,7 +94,10 @@ async def test_the_rate_and_the_weights_of_a_queue_are_set_as_they_are_read(api:
     """The rate and weights of a queue that were read can be sent again; null clears them, and a value that cannot be is
     named."""
     path = "/api/v1/queues/api_paced"
-    rate = [{"kind": "bucket", "amount": 0.5, "extent": 3.0}, {"kind": "window", "amount": 500.0, "extent": 60.0}]
+    rate = [
+        {"kind": "bucket", "amount": 0.5, "burst": 3, "span": None},
+        {"kind": "window", "amount": 500.0, "burst": None, "span": "PT60S"},
+    ]
     await api.send("PUT", path, {"rate": rate, "weights": {"acme": 3}})
     read = (await api.get(path)).data["limits"]
     again = await api.send("PUT", path, {name: read[name] for name in ("rate", "weights")})
@@ -101,17 +106,20 @@ async def test_the_rate_and_the_weights_of_a_queue_are_set_as_they_are_read(api:
 
     assert (rate, {"acme": 3.0}) == (read["rate"], read["weights"]) == (again.data["limits"]["rate"], {"acme": 3.0})
     assert ["0.5 a second, 3 at once", "500 in 60 s"] == [tier.tier.label for tier in paces]
+    assert [None, timedelta(minutes=1)] == [tier.span for tier in paces]
     assert ([], {}) == (none.data["limits"]["rate"], none.data["limits"]["weights"])
     assert ["rate", "weights"] == none.data["changed"]
     for wrong, named in (
-        ({"kind": "bucket", "amount": 1, "extent": 2.5}, "extent"),
-        ({"kind": "window", "amount": 0.5, "extent": 60}, "amount"),
-        ({"kind": "window", "amount": 1e300, "extent": 60}, "limit"),
-        ({"kind": "bucket", "amount": 1e300, "extent": 60}, "rate"),
+        ({"kind": "bucket", "amount": 1, "span": 60}, "span"),
+        ({"kind": "window", "amount": 0.5, "span": 60}, "amount"),
+        ({"kind": "window", "amount": 5}, "span"),
+        ({"kind": "window", "amount": 5, "burst": 5, "span": "5m"}, "burst"),
+        ({"kind": "window", "amount": 1e300, "span": 60}, "limit"),
+        ({"kind": "bucket", "amount": 1e300, "burst": 60}, "rate"),
     ):
         refused = await api.send("PUT", path, {"rate": [wrong]})
         assert (422, True) == (refused.status, named in refused.data["detail"])
-    nothing = [{"kind": "bucket", "amount": 0, "extent": 1}]
+    nothing = [{"kind": "bucket", "amount": 0, "burst": 1}]
     for malformed in ({"weights": {"acme": 0}}, {"rate": nothing}, {"per_key": 10**30}):
         assert 400 == (await api.send("PUT", path, malformed)).status
     twice = await api.send("PUT", path, {"rate": [rate[0], rate[0]]})

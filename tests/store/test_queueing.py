@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from outlive._kernel.model.pause import Pause
-from outlive._kernel.model.queue import QueueRecord, queue_data, queue_in
+from outlive._kernel.model.queue import QueueLimits, QueueRecord, RateTier, queue_data, queue_in
 from outlive._kernel.store.tables.queueing import PLAN_MIN, ROUNDS_MAX, Held, Serving, sources
-from outlive.types import QueueLimits, RateTier
 
 
 def serving(limits: QueueLimits | None = None, held: Held = Held(), *, limit: int = 10) -> Serving:  # noqa: B008

@@ -13,13 +13,12 @@ import pytest
 import outlive
 from outlive._features.fsck.checker import Checker
 from outlive._kernel.model import RunFilter, RunStatus
-from outlive._kernel.model.queue import QueueRecord, queue_cell, queue_data
+from outlive._kernel.model.queue import QueueLimits, QueueRecord, queue_cell, queue_data
 from outlive._kernel.model.run import STORED
 from outlive._kernel.store.contract import Store, WorkerInfo
 from outlive.errors import RunCancelledError
 from outlive.errors.run import AskTimeoutError, RunDamagedError
 from outlive.events import ApprovalDecided, MessageSetAside
-from outlive.types import QueueLimits
 from outlive_conformance.suite.builders import begin, claim, follow, hire
 from tests.approvals.asking import asking, has_asked
 from tests.bringing_back.test_skip_step import quarantined, skipping

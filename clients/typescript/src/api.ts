@@ -604,12 +604,15 @@ export interface GraphView {
   arrows: GraphArrow[];
 }
 
-/** How the engine of this server is, in words. */
-export interface HealthView {
+/** How an engine is at this moment, in words: "healthy", or "unhealthy: ..." with the reason. */
+export interface Health {
+  /** Whether everything is healthy. */
   is_ready: boolean;
+  /** Whether the store answers. */
   store: string;
-  /** null for a server without a worker. */
+  /** Whether its worker holds its lease and takes runs; null for an engine without one. */
   worker: string | null;
+  /** The resources that it has set up or tried to, by name. */
   resources: Record<string, string>;
 }
 
@@ -1010,13 +1013,15 @@ export interface QueuesList {
   items: QueueState[];
 }
 
-/** How many runs may begin: tokens a second and at once, or runs in a window of seconds. */
+/** How many runs may begin: tokens a second and at once, or runs in a window of time. */
 export interface RateTier {
   kind: "bucket" | "window";
   /** Tokens a second of a bucket; runs in one window. */
   amount: number;
-  /** Tokens that a bucket holds; seconds of a window. */
-  extent: number;
+  /** Tokens that a bucket holds; null for a window. */
+  burst: number | null;
+  /** How long a window is; null for a bucket. */
+  span: string | null;
 }
 
 /** Which runs. */
@@ -1118,7 +1123,7 @@ export interface Run {
   timeout_at: string | null;
   /** When a worker must have begun it: else it fails. */
   begin_by: string | null;
-  /** The session of the worker that runs it; empty if none does. */
+  /** The name of the worker that runs it; empty if none does. */
   worker: string;
   /** Take-overs after an interruption since the last progress. */
   attempts: number;
@@ -1284,7 +1289,7 @@ export interface SetQueue {
   /** Runs under way at once with the same key. */
   per_key?: number | null;
   /** How often runs may begin; all of them hold at once. */
-  rate?: RateTier[] | null;
+  rate?: SetTier[] | null;
   /** How many turns a key has when others have one; all that have other than one. */
   weights?: Record<string, number> | null;
 }
@@ -1331,6 +1336,17 @@ export interface SetSink {
   /** For example `order.*`; all unless given. */
   types?: string[];
   secret?: string | null;
+}
+
+/** How many runs may begin: tokens a second and at once, or runs in a window of time. */
+export interface SetTier {
+  kind: "bucket" | "window";
+  /** Tokens a second of a bucket; runs in one window. */
+  amount: number;
+  /** Tokens that a bucket holds; the amount rounded up unless given. */
+  burst?: number | null;
+  /** How long a window is. */
+  span?: number | string | null;
 }
 
 /** A promise that is settled. */
@@ -1596,16 +1612,18 @@ export interface StreamEnd {
   position: number;
 }
 
-/** An item of a stream. */
-export interface StreamItemView {
+/** An item of a stream, and where it comes from. */
+export interface StreamItem {
+  /** The name of the stream. */
   stream: string;
+  /** 1 for the first; `run.stream(name, after=item.position)` goes on behind it. */
   position: number;
   value: unknown;
-  /** The call of the step that emitted it; empty for the workflow itself. */
+  /** The call of the step that emitted it, as `history` has it; empty for the workflow itself. */
   call: string;
-  /** Items of an earlier attempt of the same call were taken back. */
+  /** The attempt of that step. Items of an earlier one (`attempt` and `epoch`) of the same call were taken back. */
   attempt: number;
-  /** How often the run had been claimed: those of an earlier claim were taken back too. */
+  /** How often the run had been claimed: a step whose worker was lost is called again with the same attempt. */
   epoch: number;
 }
 
@@ -2602,7 +2620,7 @@ export class HealthOperations {
    *
    * Needs the scope `viewer`.
    */
-  get(options?: RequestOptions): Promise<HealthView> {
+  get(options?: RequestOptions): Promise<Health> {
     return this.#to.json("GET", `/api/v1/health`, { options });
   }
 
@@ -2889,7 +2907,7 @@ export class RunsOperations {
    *
    * Needs the scope `viewer`.
    */
-  follow(runId: string, query?: RunsFollowQuery, options?: RequestOptions): AsyncGenerator<Message<"journal", Event> | Message<"run", Run> | Message<"published", Record<string, unknown>> | Message<"stream", StreamItemView> | Message<"end", Run>> {
+  follow(runId: string, query?: RunsFollowQuery, options?: RequestOptions): AsyncGenerator<Message<"journal", Event> | Message<"run", Run> | Message<"published", Record<string, unknown>> | Message<"stream", StreamItem> | Message<"end", Run>> {
     return this.#to.follow("GET", `/api/v1/runs/${encodeURIComponent(runId)}/follow`, { query, options });
   }
 
@@ -2912,7 +2930,7 @@ export class RunsOperations {
    *
    * Needs the scope `viewer`.
    */
-  followStream(runId: string, name: string, query?: RunsFollowStreamQuery, options?: RequestOptions): AsyncGenerator<Message<"stream", StreamItemView> | Message<"end", StreamEnd>> {
+  followStream(runId: string, name: string, query?: RunsFollowStreamQuery, options?: RequestOptions): AsyncGenerator<Message<"stream", StreamItem> | Message<"end", StreamEnd>> {
     return this.#to.follow("GET", `/api/v1/runs/${encodeURIComponent(runId)}/streams/${encodeURIComponent(name)}`, { query, options });
   }
 

@@ -2,22 +2,34 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType, structs
 
 import outlive.errors as e
 from outlive._kernel.model.limit import FixedWindow, TokenBucket
-from outlive._kernel.model.queue import SLOTS_MAX, TIERS_MAX, WEIGHT_MAX, WEIGHT_MIN, WEIGHTS_MAX, RateTier
+from outlive._kernel.model.queue import SLOTS_MAX, TIERS_MAX, WEIGHT_MAX, WEIGHT_MIN, WEIGHTS_MAX
 from outlive._kernel.values.queue import QueueState
 from outlive.errors.run import QueueNotFoundError
 from outlive.http.operation import Call, operation
-from outlive.http.wire.page import Done, Name
+from outlive.http.wire.page import Done, Name, Span, seconds_of
 from outlive.http.wire.runs import Attributed
 
 MISSING = (QueueNotFoundError,)
 Weight = Annotated[float, Meta(ge=WEIGHT_MIN, le=WEIGHT_MAX)]
 Most = Annotated[int, Meta(ge=1, le=SLOTS_MAX)] | None | UnsetType
+
+
+class SetTier(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How many runs may begin: tokens a second and at once, or runs in a window of time."""
+
+    kind: Literal["bucket", "window"]
+    amount: Annotated[float, Meta(gt=0)]
+    """Tokens a second of a bucket; runs in one window."""
+    burst: Annotated[int, Meta(ge=1)] | None = None
+    """Tokens that a bucket holds; the amount rounded up unless given."""
+    span: Span | None = None
+    """How long a window is."""
 
 
 class SetQueue(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -29,7 +41,7 @@ class SetQueue(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Runs under way at once in one worker."""
     per_key: Most = UNSET
     """Runs under way at once with the same key."""
-    rate: Annotated[list[RateTier], Meta(max_length=TIERS_MAX)] | UnsetType | None = UNSET
+    rate: Annotated[list[SetTier], Meta(max_length=TIERS_MAX)] | UnsetType | None = UNSET
     """How often runs may begin; all of them hold at once."""
     weights: Annotated[dict[str, Weight], Meta(max_length=WEIGHTS_MAX)] | UnsetType | None = UNSET
     """How many turns a key has when others have one; all that have other than one."""
@@ -85,8 +97,14 @@ async def resume_queue(call: Call, name: Name) -> Done:
     return Done(name)
 
 
-def _tier_of(view: RateTier) -> TokenBucket | FixedWindow:
-    name, number = ("extent", view.extent) if view.kind == "bucket" else ("amount", view.amount)
-    if not number.is_integer():
-        raise e.InvalidArgumentError("rate", name, number, f"the {name} of a {view.kind} is a whole number of runs")
-    return view.tier
+def _tier_of(said: SetTier) -> TokenBucket | FixedWindow:
+    foreign = "burst" if said.kind == "window" else "span"
+    if (given := getattr(said, foreign)) is not None:
+        raise e.InvalidArgumentError("rate", foreign, given, f"leave it out: a {said.kind} has none")
+    if said.kind == "bucket":
+        return TokenBucket(said.amount, said.burst or 0)
+    if said.span is None:
+        raise e.InvalidArgumentError("rate", "span", None, "say how long the window is", example="1m")
+    if not said.amount.is_integer():
+        raise e.InvalidArgumentError("rate", "amount", said.amount, "the amount of a window is a whole number of runs")
+    return FixedWindow(int(said.amount), seconds_of(said.span))

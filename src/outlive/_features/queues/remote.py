@@ -5,10 +5,12 @@ from __future__ import annotations
 import builtins
 from typing import Any
 
+import msgspec
+
 from outlive._features.queues.verbs import changeable_limits
-from outlive._kernel.model.queue import Queue
+from outlive._kernel.model.queue import Queue, RateTier
 from outlive._kernel.runtime.wakeup import Wakeup
-from outlive._kernel.values.queue import QueueState
+from outlive._kernel.values.queue import QueueState, rate_tier
 from outlive.remote.connection import Connection
 from outlive.remote.values import attributed, name_of
 
@@ -35,6 +37,8 @@ class RemoteQueues:
     async def set(self, queue: Queue | str, **limits: Any) -> None:
         """See `Queues`."""
         body = changeable_limits("engine.queues.set", limits)
+        if body.get("rate"):
+            body["rate"] = [rate_tier(each.tier) for each in msgspec.convert(body["rate"], list[RateTier])]
         await self._connection.operate("queues.set", body=body, name=name_of(queue))
 
     async def reset(self, queue: Queue | str) -> None:

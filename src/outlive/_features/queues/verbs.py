@@ -30,7 +30,7 @@ from outlive._kernel.model.queue import (
 )
 from outlive._kernel.store.contract import KEY_RUNS_MAX, WorkerInfo
 from outlive._kernel.values.count import Count
-from outlive._kernel.values.queue import Holder, QueueState, WaitingKey
+from outlive._kernel.values.queue import Holder, QueueState, WaitingKey, limits_of
 from outlive.errors import InvalidArgumentError
 from outlive.errors.run import QueueNotFoundError
 
@@ -69,7 +69,7 @@ class Queues:
         workers = {worker.id: worker for worker in await store.list_workers(with_runs=False)}
         return QueueState(
             name=name,
-            limits=limits,
+            limits=limits_of(limits),
             changed=tuple(sorted(state.changed)),
             paused="" if state.paused is None else str(state.paused),
             in_line=_counted(measure.in_line),

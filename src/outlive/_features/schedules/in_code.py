@@ -308,7 +308,7 @@ def target_of(where: str, spec: WorkflowSpec, schedule: ScheduleSpec) -> Target:
     if isinstance(queue, str) and queue and schedule.priority is not None:
         wanted = f"queue {queue} is known by its name only here: give the workflow the outlive.Queue itself"
         raise InvalidArgumentError(where, "priority", schedule.priority, wanted)
-    lead = lead_in(where, schedule, name, queue.limits if isinstance(queue, Queue) else QueueLimits())
+    lead = lead_in(where, schedule, name, queue._limits if isinstance(queue, Queue) else QueueLimits())
     return Target(spec.name, spec.version, described.positional, spec.timeout_seconds, name, frees_slot, lead)
 
 

@@ -159,10 +159,10 @@ class Placer:
         """The name of a queue and what is declared of it."""
         if isinstance(queue, Queue):
             known = self._declared.get(queue.name)
-            if known is not queue.limits and known != queue.limits:
-                await declare(self._store, queue.name, queue.limits, at=self._began_at)
-                self._declared[queue.name] = queue.limits
-            return queue.name, queue.limits
+            if known is not queue._limits and known != queue._limits:
+                await declare(self._store, queue.name, queue._limits, at=self._began_at)
+                self._declared[queue.name] = queue._limits
+            return queue.name, queue._limits
         return queue, queue_in(await self._store.read_cell(queue_cell(queue))).declared
 
 
@@ -202,7 +202,7 @@ def declared_queues(specs: list[WorkflowSpec]) -> dict[str, QueueLimits]:
     found: dict[str, QueueLimits] = {}
     for spec in specs:
         if isinstance(spec.queue, Queue):
-            limits = spec.queue.limits
+            limits = spec.queue._limits
             if found.setdefault(spec.queue.name, limits) != limits:
                 wanted = (
                     f"queue {spec.queue.name} has other limits in another workflow: declare it once, and use it in both"

@@ -37,7 +37,7 @@ Hold = Literal["end", "running"]
 
 
 class RateTier(msgspec.Struct, frozen=True):
-    """How many runs may begin: tokens a second and at once, or runs in a window of seconds."""
+    """How many runs may begin, as a cell has it: tokens a second and at once, or runs in a window of seconds."""
 
     kind: Literal["bucket", "window"]
     amount: Annotated[float, msgspec.Meta(gt=0)]
@@ -52,12 +52,9 @@ class RateTier(msgspec.Struct, frozen=True):
             return TokenBucket(self.amount, int(self.extent))
         return FixedWindow(int(self.amount), self.extent)
 
-    def __repr__(self) -> str:
-        return f"<RateTier {self.tier.label}>"
-
 
 class QueueLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """The limits of a queue; None for no limit."""
+    """The limits of a queue, as its cell has them; None for no limit."""
 
     concurrency: int | None = None
     """Runs under way at once in all workers."""
@@ -75,11 +72,6 @@ class QueueLimits(msgspec.Struct, frozen=True, kw_only=True):
     """How many turns keys have when others have one, where that is not one."""
     hold: Hold = "end"
     """Until when a run keeps its slot: to its `end`, or only while it is `running`."""
-
-    def __repr__(self) -> str:
-        numbers = {"concurrency": self.concurrency, "per worker": self.per_worker, "per key": self.per_key}
-        parts = [f"{number} {name}" for name, number in numbers.items() if number is not None]
-        return f"<QueueLimits {', '.join([*parts, *(tier.tier.label for tier in self.rate)]) or 'none'}>"
 
 
 class QueueRecord(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -205,7 +197,7 @@ class Queue:
     ageing: given.Span = AGEING_SECONDS
     weights: Mapping[str, float] | None = None
     hold: Hold = "end"
-    limits: QueueLimits = field(init=False, repr=False, compare=False)
+    _limits: QueueLimits = field(init=False, repr=False, compare=False)
     """The limits in the form in which the cell of the queue has them."""
 
     def __post_init__(self) -> None:
@@ -213,7 +205,7 @@ class Queue:
         wanted = {limit: getattr(self, limit) for limit in QueueLimits.__struct_fields__}
         checked = checked_limits(f"Queue({name!r})", wanted)
         kept = checked | {"rate": self.rate, "weights": dict(self.weights or {})}
-        given.keep(self, name=name, limits=QueueLimits(**checked), **kept)
+        given.keep(self, name=name, _limits=QueueLimits(**checked), **kept)
 
     def __hash__(self) -> int:
         return hash(self.name)

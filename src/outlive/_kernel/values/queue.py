@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Literal
 
 import msgspec
 
-from outlive._kernel.model.queue import QueueLimits
+from outlive._kernel.model.limit import FixedWindow, TokenBucket
+from outlive._kernel.model.queue import AGEING_SECONDS, Hold
+from outlive._kernel.model.queue import QueueLimits as StoredLimits
 from outlive._kernel.values.count import Count
 from outlive._kernel.values.run import Status
 
@@ -38,6 +41,54 @@ class WaitingKey(msgspec.Struct, frozen=True):
         return f"<WaitingKey {self.key}: {self.in_line} in line for {self.waiting}>"
 
 
+class RateTier(msgspec.Struct, frozen=True):
+    """How many runs may begin: tokens a second and at once, or runs in a window of time."""
+
+    kind: Literal["bucket", "window"]
+    amount: float
+    """Tokens a second of a bucket; runs in one window."""
+    burst: int | None = None
+    """Tokens that a bucket holds; None for a window."""
+    span: timedelta | None = None
+    """How long a window is; None for a bucket."""
+
+    @property
+    def tier(self) -> TokenBucket | FixedWindow:
+        """The tier itself."""
+        if self.span is None:
+            return TokenBucket(self.amount, self.burst or 0)
+        return FixedWindow(int(self.amount), self.span.total_seconds())
+
+    def __repr__(self) -> str:
+        return f"<RateTier {self.tier.label}>"
+
+
+class QueueLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """The limits of a queue; None for no limit."""
+
+    concurrency: int | None = None
+    """Runs under way at once in all workers."""
+    per_worker: int | None = None
+    """Runs under way at once in one worker."""
+    per_key: int | None = None
+    """Runs under way at once with the same key."""
+    rate: tuple[RateTier, ...] = ()
+    """How often runs may begin; all of them hold at once."""
+    priorities: bool = False
+    """Whether runs with a higher priority go first."""
+    ageing: timedelta = timedelta(seconds=AGEING_SECONDS)
+    """The waiting that counts as much as one level of priority."""
+    weights: dict[str, float] = {}
+    """How many turns keys have when others have one, where that is not one."""
+    hold: Hold = "end"
+    """Until when a run keeps its slot: to its `end`, or only while it is `running`."""
+
+    def __repr__(self) -> str:
+        numbers = {"concurrency": self.concurrency, "per worker": self.per_worker, "per key": self.per_key}
+        parts = [f"{number} {name}" for name, number in numbers.items() if number is not None]
+        return f"<QueueLimits {', '.join([*parts, *(each.tier.label for each in self.rate)]) or 'none'}>"
+
+
 class QueueState(msgspec.Struct, frozen=True, kw_only=True):
     """A queue as it is now. Counting stops at 10,000."""
 
@@ -63,3 +114,16 @@ class QueueState(msgspec.Struct, frozen=True, kw_only=True):
 
     def __repr__(self) -> str:
         return f"<QueueState {self.name}: {self.paused or 'open'}, {self.in_line} in line, {self.running} running>"
+
+
+def limits_of(stored: StoredLimits) -> QueueLimits:
+    """The limits in the cell of a queue as users see them."""
+    fields = msgspec.structs.asdict(stored)
+    return QueueLimits(**fields | {"rate": tuple(rate_tier(each.tier) for each in stored.rate)})
+
+
+def rate_tier(tier: TokenBucket | FixedWindow) -> RateTier:
+    """A limit on how often runs begin, as users see it."""
+    if isinstance(tier, TokenBucket):
+        return RateTier("bucket", tier.rate, burst=tier.burst)
+    return RateTier("window", tier.limit, span=timedelta(seconds=tier.seconds))

@@ -18,8 +18,8 @@ const LIMITS = [
 const most = (limit) => (limit === null ? 'no limit' : figure(limit));
 const rateOf = (tier) =>
   tier.kind === 'window'
-    ? `${tier.amount} in ${lasts(tier.extent * 1000)}`
-    : `${tier.amount} a second, ${tier.extent} at once`;
+    ? `${tier.amount} in ${lasts(span(tier.span))}`
+    : `${tier.amount} a second, ${tier.burst} at once`;
 const age = (text) => (text === null ? '—' : lasts(span(text)));
 
 /** How much of what is allowed is used, as a bar. */
@@ -375,20 +375,19 @@ const linesOf = (text) =>
     .split('\n')
     .map((line) => line.trim())
     .filter(Boolean);
-const tierText = ({ kind, amount, extent }) => (kind === 'window' ? `${amount}/${extent}` : `${amount}:${extent}`);
+const tierText = (tier) =>
+  tier.kind === 'window' ? `${tier.amount}/${span(tier.span) / 1000}` : `${tier.amount}:${tier.burst}`;
 
 /** A rate as a person writes it: 10 a second, 10:50 with 50 at once, 500/60 in each minute. */
 function tierOf(line) {
-  const [, amount, sign, extent] = /^([\d.]+)\s*(?:([:/])\s*([\d.]+))?$/.exec(line) ?? [];
+  const [, amount, sign, more] = /^([\d.]+)\s*(?:([:/])\s*([\d.]+))?$/.exec(line) ?? [];
   if (!Number(amount))
     throw new Error(
       `“${line}” is not a rate: write 10 for ten a second, 10:50 with up to 50 at once, or 500/60 for 500 a minute.`,
     );
-  return {
-    kind: sign === '/' ? 'window' : 'bucket',
-    amount: Number(amount),
-    extent: sign ? Number(extent) : Math.ceil(Number(amount)),
-  };
+  return sign === '/'
+    ? { kind: 'window', amount: Number(amount), span: Number(more) }
+    : { kind: 'bucket', amount: Number(amount), burst: sign ? Number(more) : null };
 }
 
 /** A key may have every sign in it, so the last one separates. */
