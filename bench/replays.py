@@ -39,7 +39,7 @@ from outlive._kernel.journal.packing import Packer
 from outlive._kernel.model import Limits
 from outlive._kernel.model.payload import Blob
 from outlive._kernel.runtime.clock import SystemClock
-from outlive._kernel.store.contract import Change
+from outlive._kernel.store.contract import Change, Store
 from outlive.engine.url import store_for
 from outlive.engine.view import view_of
 from outlive.testing import TestEngine
@@ -148,9 +148,12 @@ def _calls(event: AnyEvent, count: int) -> list[AnyEvent]:
     return [event, *[replace(event, call=f"{event.call}#{number}") for number in range(2, count + 1)]]
 
 
-async def write(url: str, prefix: str, runs: int, events: list[AnyEvent], *blobs: Blob) -> None:
-    """Runs with this journal."""
-    store = store_for(url, clock=SystemClock().now)
+def _store(url: str) -> Store:
+    return store_for(url, clock=SystemClock().now)
+
+
+async def write(store: Store, prefix: str, runs: int, events: list[AnyEvent], *blobs: Blob) -> None:
+    """Runs with this journal, in a store that is not open."""
     await store.open()
     for number in range(runs):
         fold, nonce = Fold(f"{prefix}-{number}"), abs(hash((prefix, number)))
@@ -193,7 +196,7 @@ class Loop:
 async def lengths(url: str, store: str) -> None:
     """CPU for conversations of several lengths, the lower of two."""
     for turns in TURNS:
-        await write(url, f"talk{turns}", 2, await record_talk(turns))
+        await write(_store(url), f"talk{turns}", 2, await record_talk(turns))
     cost: dict[int, float] = {}
     async with outlive.Engine(url, poll_seconds=60, worker=WorkerOptions(name="bench")) as engine:
         for turns in TURNS:
@@ -213,7 +216,7 @@ async def lengths(url: str, store: str) -> None:
 
 async def neighbours(url: str, store: str) -> None:
     """The rate of short runs, around and during replays of long ones."""
-    await write(url, "long", LONG_RUNS, await record_talk(LONG_TURNS))
+    await write(_store(url), "long", LONG_RUNS, await record_talk(LONG_TURNS))
     async with outlive.Engine(url, poll_seconds=60, worker=WorkerOptions(name="bench")) as engine:
         done, is_over = 0, False
 
@@ -259,7 +262,7 @@ async def neighbours(url: str, store: str) -> None:
 async def large(url: str, store: str) -> None:
     """One list for many steps, in a worker that has just begun."""
     events, blob = await record_rows()
-    await write(url, "rows", 1, events, blob)
+    await write(_store(url), "rows", 1, events, blob)
     async with outlive.Engine(url, poll_seconds=60, worker=WorkerOptions(name="bench")) as engine:
         loop = Loop()
         with loop.watched():

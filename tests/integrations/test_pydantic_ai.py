@@ -32,7 +32,8 @@ from outlive._kernel.journal.value import codec_for
 from outlive.events import StepSucceeded
 from outlive.integrations.pydantic_ai import Durability, asks_people
 from outlive.testing import TestEngine, crash_everywhere
-from tests.engine.support import events_of, until
+from tests.engine.inside import session_id_of
+from tests.engine.support import Place, events_of, in_time, note, until
 
 CALLS: Counter[str] = Counter()
 
@@ -414,3 +415,44 @@ async def test_long_conversation_goes_on_in_fresh_journals_and_after_a_restart(t
 
 async def _has_answered(count: int) -> bool:
     return CALLS["model"] >= count
+
+
+@outlive.workflow(name="pydantic-chat-of-hundreds")
+async def chat_in_one_journal(turns: int) -> int:
+    """All turns in one journal, which is longer than the guide advises; then a signal."""
+    messages: list[ModelMessage] = []
+    for turn in range(turns):
+        messages = (await chat_agent.run(f"text {turn}", message_history=messages)).all_messages()
+    await outlive.wait_for_signal("go")
+    return len(messages)
+
+
+@outlive.workflow(name="pydantic-neighbour")
+async def neighbour(word: str) -> str:
+    """Another run of the same worker."""
+    return await note(word)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+async def test_agent_of_hundreds_of_turns_goes_on_in_another_worker_beside_other_runs(tmp_path: Path) -> None:
+    """Its replay takes seconds of CPU, as the framework looks through all messages at each turn. Another run moves
+    meanwhile, the worker keeps its session with the shortest lease, and no answer is paid for twice."""
+    turns, place = 400, Place(tmp_path / "chat.db")
+    async with place.engine() as engine:
+        run = await engine.start(chat_in_one_journal, turns, id="hundreds")
+        await run.until("waiting", timeout=300)
+    async with place.engine(lease_seconds=1.0) as engine:
+        session = session_id_of(engine)
+        run = engine.get("hundreds")
+        await run.signal("go")
+
+        async def is_being_replayed() -> bool:
+            return (await run.why()).startswith("it is being replayed")
+
+        await until(is_being_replayed)
+        assert await in_time((await engine.start(neighbour, "moved")).result()) == "moved"
+        assert await is_being_replayed()
+        assert await run.result(timeout=300) == 2 * turns
+        assert session_id_of(engine) == session
+    assert CALLS["model"] == turns

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import outlive
+from bench.replays import LONG_TURNS, record_talk, write
 from outlive._kernel.define.registry import Registry
 from outlive._kernel.journal.arguments import Signature
 from outlive._kernel.replay.command import WorkflowSpec
@@ -22,7 +23,7 @@ from outlive._kernel.runtime.session import replays
 from outlive._kernel.runtime.wakeup import Wakeup
 from outlive._kernel.store.contract import Store
 from outlive.errors import StoreUnavailableError
-from outlive.events import RunClaimed, RunReleased
+from outlive.events import RunClaimed, RunReleased, StepSucceeded
 from outlive.limits import Limits
 from tests.engine.inside import (
     counters_of,
@@ -358,6 +359,22 @@ async def test_a_run_that_gave_many_rows_to_many_steps_goes_on_in_another_worker
         assert 60 * rows == await engine.get("rows").result(timeout=100)
         assert session == session_id_of(engine)
     assert [] == stage.calls
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+async def test_a_conversation_of_ten_thousand_turns_goes_on_in_a_worker(place: Place) -> None:
+    """It has the journal that turns of 5 kB leave, each of which was given all turns before it. The worker keeps its
+    session, however short its lease is, calls no turn again, and advises a fresh journal."""
+    await write(place.store(), "talk", 1, await record_talk(LONG_TURNS))
+    async with place.engine(lease_seconds=LEASE_SECONDS) as engine:
+        session = session_id_of(engine)
+        run = engine.get("talk-0")
+        assert "its journal has more than 10,000 events" in await run.why()
+        await run.signal("go", "on")
+        assert LONG_TURNS == await run.result(timeout=300)
+        assert session == session_id_of(engine)
+        assert LONG_TURNS == len(await events_of(run, StepSucceeded))
 
 
 @pytest.mark.parametrize("is_busy", [True, False])
