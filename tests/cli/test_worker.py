@@ -23,7 +23,7 @@ APP = str(Path(shop.__file__))
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 ASKED = "claims nothing more"
 STOP_SECONDS_MAX = 5.0
-"""What docs/guides/worker.md promises: how much longer than its grace a worker takes to stop."""
+"""What docs/guides/deploying.md promises: how much longer than its grace a worker takes to stop."""
 SLACK_SECONDS = 5.0
 """For a machine that has other things to do than this test."""
 

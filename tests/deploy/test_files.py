@@ -82,7 +82,7 @@ def grace_in(words: list[str]) -> float:
 
 
 def test_every_platform_waits_longer_than_a_worker_takes_to_drain(monkeypatch: pytest.MonkeyPatch) -> None:
-    """docs/guides/worker.md: for the grace and 10 seconds more, so that nothing is killed that is about to finish."""
+    """docs/guides/deploying.md: for the grace and 10 seconds more, so that no worker is killed while it drains."""
     monkeypatch.setenv("OUTLIVE_STORE", "postgresql://shop@localhost/shop")
     words = dict(commands())
     worker = yaml.safe_load((DEPLOY / "compose.yaml").read_text("utf-8"))["services"]["worker"]

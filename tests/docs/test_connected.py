@@ -19,9 +19,8 @@ NEEDS_THE_STORE = {
     "agents": "engine.checkpoints: a conversation lies in the store, beside the runs",
     "batches": "a batch of a step: servers start workflows, which keys are for, and never a bare step",
     "metrics": "the metrics of a process, which is that of the engine",
-    "namespaces": "engine.quotas: an operator of the store sets them, and not a tenant",
     "postgresql": "connection=: a transaction of the caller's own",
-    "security": "engine.audit.acting: a server knows by the key who acts",
+    "security": "engine.quotas and engine.audit.acting: a server knows by the key who acts",
 }
 PAGES = [page for page in PAGES_WITH_EXAMPLES if "outlive.Engine(" in page.read_text("utf-8")]
 
