@@ -218,7 +218,7 @@ async def test_reason_lists_the_first_of_many_steps_in_flight(place: Place) -> N
     await engine.skip_step("run-1", result="given")
 
     async def is_refused() -> bool:
-        return "10/poison and 2 more); name one with call=" in (await engine.get("run-1").info()).reason
+        return "10/poison and 2 more); name the call of one" in (await engine.get("run-1").info()).reason
 
     await until(is_refused)
     await engine.__aexit__(None, None, None)

@@ -410,7 +410,7 @@ async def test_an_ask_that_is_open_at_the_end_is_refused(how: str, status: str) 
 async def test_a_run_that_is_over_or_unknown_cannot_be_asked() -> None:
     """Each says so at once, and what to do."""
     async with TestEngine() as engine:
-        with pytest.raises(RunNotFoundError, match=r"send it with start=\(workflow"):
+        with pytest.raises(RunNotFoundError, match=r"send it with a workflow to start"):
             await engine.ask("cart-9", "add", Item("hat", 1))
         run = await engine.start(cart, "u-1", 1)
         await run.ask("add", Item("hat", 1))

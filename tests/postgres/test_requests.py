@@ -321,7 +321,7 @@ async def test_signals_and_batches_in_a_transaction(postgres_url: str, caplog: p
             await engine.signal("started", "go", "there", start=(hear,), connection=connection)
             await engine.signal("ending", "go", "too late", connection=connection)
             batch = await engine.start_batch(weigh, [1, 2], connection=connection)
-            with pytest.raises(RunNotFoundError, match=r"send it with start="):
+            with pytest.raises(RunNotFoundError, match=r"send it with a workflow to start"):
                 await engine.signal("nowhere", "go", connection=connection)
             await engine.signal("ending", "go", "in time")
             assert await in_time(ending.result()) == "in time"

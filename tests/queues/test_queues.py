@@ -375,7 +375,7 @@ async def test_limits_are_those_of_the_code_that_was_started_last(place: Place) 
     [
         ({"key": "a"}, InvalidArgumentError, "runs with a queue"),
         ({"priority": 1}, InvalidArgumentError, "runs with a queue"),
-        ({"queue": single, "priority": 1}, InvalidArgumentError, "priorities=True"),
+        ({"queue": single, "priority": 1}, InvalidArgumentError, "declare it with them"),
         ({"queue": ranked, "priority": "high"}, ArgumentTypeError, "priority"),
         ({"queue": single, "key": "x" * 300}, InvalidArgumentError, "200"),
         ({"queue": single, "key": ""}, InvalidArgumentError, "key"),

@@ -40,7 +40,7 @@ class StaleFlowError(ConflictError):
         who = f" by {by}" if by else ""
         super().__init__(
             f"flow {name} is at {what} {found}{who}, and {what} {expected} was expected: read it again, bring your "
-            f"change to it, and give expected={found}"
+            f"change to it, and say that you expect {found}"
         )
 
 

@@ -421,7 +421,7 @@ class ScheduleOverlapError(ConflictError):
         self.name, self.open_runs = name, tuple(open_runs)
         super().__init__(
             f"schedule {name!r} was not triggered: run {open_runs[-1]} is open; wait for its end, or give "
-            f"overlap='allow' or overlap='terminate_previous'"
+            "`allow` or `terminate_previous` as the overlap"
         )
 
 

@@ -317,7 +317,7 @@ class Remote(AnyEngine):
         is_queue = given_filters.keys() == {"queue"} and workflow is None
         is_bulk = bool(given_filters) and not is_queue
         if [run_id is not None, workflow is not None and not is_bulk, is_queue, everything, is_bulk].count(True) != 1:
-            wanted = "give a run, workflow=, queue=, all=True, or filters"
+            wanted = "give a run, a workflow, a queue, all, or filters"
             raise InvalidArgumentError(f"engine.{verb}", "run_id", run_id, wanted)
         if is_bulk:
             chosen = plain_filters(given_filters) | (body or {})

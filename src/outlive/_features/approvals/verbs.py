@@ -54,7 +54,7 @@ class Approvals:
         person = "" if assignee is None else given.text(where, "assignee", assignee, like="finance")
         wanted = replace(filter_of(where, **filters), asks=person)
         if wanted.waiting_for is not None:
-            instead = "leave it out; give assignee=... instead"
+            instead = "leave it out; give an assignee instead"
             raise InvalidArgumentError(where, "waiting_for", wanted.waiting_for, instead)
         runs = await self._finder.page(where, wanted, order="created_at", limit=limit, after=after)
         audits = await self._decider.read_all(runs)

@@ -153,8 +153,8 @@ class Events:
         where = "engine.events.add_sink"
         wanted = given.texts(where, "types", types, like="order.*")
         if not wanted or not all(map(is_pattern, wanted)):
-            advice = "name at least one type of events; `*` stands at the end, for example types=['order.*']"
-            raise InvalidArgumentError(where, "types", types, advice)
+            advice = "name at least one type of events; `*` stands at the end"
+            raise InvalidArgumentError(where, "types", types, advice, example=["order.*"])
         sink = Sink(
             name=given.label(where, name, like="crm"),
             url=_address(where, url),

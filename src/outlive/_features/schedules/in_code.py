@@ -194,7 +194,7 @@ def _cron(where: str, name: str, expression: object, checked: Callable[[str], st
     try:
         return checked(plain)
     except ValueError as error:
-        raise InvalidArgumentError(where, name, expression, f"{error}; for example {name}='0 6 * * 1-5'") from None
+        raise InvalidArgumentError(where, name, expression, str(error), example="0 6 * * 1-5") from None
 
 
 def _zone(where: str, tz: object) -> str:
@@ -203,9 +203,9 @@ def _zone(where: str, tz: object) -> str:
         return zone_of(plain).key
     except (ZoneInfoNotFoundError, ValueError, OSError):
         near = get_close_matches(plain, available_timezones(), n=1)
-        hint = f"did you mean {near[0]!r}?" if near else "give an IANA name, for example tz='Europe/Stockholm'"
+        hint = f"did you mean {near[0]!r}?" if near else "give an IANA name"
         wanted = f"this machine knows no such time zone; {hint}"
-        raise InvalidArgumentError(where, "tz", tz, wanted) from None
+        raise InvalidArgumentError(where, "tz", tz, wanted, example=None if near else "Europe/Stockholm") from None
 
 
 def _exclusions(where: str, exclude: object) -> tuple[str, ...]:
@@ -224,8 +224,8 @@ def _catch_up(where: str, catch_up: object) -> int:
     words = {"none": 0, "latest": 1, "all": CATCH_UP_MAX}
     if isinstance(catch_up, str):
         if catch_up not in words:
-            wanted = "give one of 'none', 'latest', 'all', or how many at most, for example catch_up=5"
-            raise InvalidArgumentError(where, "catch_up", catch_up, wanted)
+            wanted = "give one of 'none', 'latest', 'all', or how many at most"
+            raise InvalidArgumentError(where, "catch_up", catch_up, wanted, example=5)
         return words[catch_up]
     return given.whole(where, "catch_up", catch_up, least=0, most=CATCH_UP_MAX)
 

@@ -77,7 +77,7 @@ class Schedules:
         like = "outlive.every(minutes=15)"
         wanted = replace(given.instance(where, "schedule", schedule, ScheduleSpec, like=like), name=name)
         if schedule.name not in ("", name):
-            advice = f"it is called {schedule.name}, and is to be set as {name}; leave out its name="
+            advice = f"it is called {schedule.name}, and is to be set as {name}; leave out its name"
             raise InvalidArgumentError(where, "schedule", schedule.name, advice)
         while True:
             row = (await self._access.store.find_schedules([name])).get(name)

@@ -231,13 +231,13 @@ def _queues(where: str, queues: Collection[str]) -> tuple[str, ...]:
 def _check_bounds(where: str, scope: str, workflows: object, tags: object, queues: object) -> None:
     """See that the scope can be bound so: a key that lets nothing in, or more than it seems to, is not made."""
     if scope == "worker" and tags:
-        wanted = "a worker takes tasks from queues, whichever run put them there; give queues= (--queue) instead"
+        wanted = "a worker takes tasks from queues, whichever run put them there; bind it to queues instead"
         raise InvalidArgumentError(where, "tags", tags, wanted)
     if scope == "worker" and workflows is not None:
-        wanted = "a worker takes tasks from queues, whichever workflow put them there; give queues= (--queue) instead"
+        wanted = "a worker takes tasks from queues, whichever workflow put them there; bind it to queues instead"
         raise InvalidArgumentError(where, "workflows", workflows, wanted)
     if scope != "worker" and queues is not None:
-        wanted = "only the scope worker is bound to queues; give workflows= (--workflow), or leave it out"
+        wanted = "only the scope worker is bound to queues; bind this one to workflows, or leave it out"
         raise InvalidArgumentError(where, "queues", queues, wanted)
 
 

@@ -257,6 +257,6 @@ def _statuses(where: str, status: Statuses | None) -> tuple[RunStatus, ...]:
         for each in several
     )
     if not found:
-        wanted = 'give one status or several, for example status=("failed", "parked"); leave it out for all'
-        raise InvalidArgumentError(where, "status", status, wanted)
+        wanted = "give one status or several, or leave it out for all"
+        raise InvalidArgumentError(where, "status", status, wanted, example=["failed", "parked"])
     return tuple(dict.fromkeys(found))

@@ -315,14 +315,13 @@ def _checked(at: object, results: object, version: object) -> dict[str, Any]:
     """The results by name, after the arguments of the caller were checked."""
     where = "engine.fork"
     if at is not None and (isinstance(at, bool) or not isinstance(at, str | int)):
-        raise InvalidArgumentError(
-            where, "at", at, 'give the name of a step, a call or an event, for example at="charge"'
-        )
+        wanted = "give the name of a step, a call or an event"
+        raise InvalidArgumentError(where, "at", at, wanted, example="charge")
     if version is not None:
         given.whole(where, "version", version)
     if results is None:
         return {}
     if not isinstance(results, Mapping) or not all(isinstance(key, str) for key in results):
-        wanted = 'give results by the names of steps, for example set={"fraud_check": True}'
-        raise InvalidArgumentError(where, "set", results, wanted)
+        wanted = "give results by the names of steps"
+        raise InvalidArgumentError(where, "set", results, wanted, example={"fraud_check": True})
     return dict(results)

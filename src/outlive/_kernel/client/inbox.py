@@ -23,7 +23,7 @@ from outlive.errors.run import InboxFullError, SignalTypeError
 REQUESTS_MAX = 100
 """So many requests of people find room in an inbox that is full: a parked run takes nothing else before it goes on."""
 _REQUESTS = (MessageKind.RESUME, MessageKind.SKIP, MessageKind.CANCEL, MessageKind.PAUSE)
-START_ADVICE = "send it with start=(workflow, ...), which creates the run if it is not there"
+START_ADVICE = "send it with a workflow to start, which creates the run if it is not there"
 SENDS_MAX = 5
 """How often a message with a key is sent when it is not known whether it arrived."""
 

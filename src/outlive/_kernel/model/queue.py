@@ -306,7 +306,7 @@ def lead_of(where: str, name: str, limits: QueueLimits, priority: Any) -> int:
         return 0
     level = given.whole(where, "priority", priority, least=-PRIORITY_MAX, most=PRIORITY_MAX)
     if not limits.priorities:
-        wanted = f"queue {name} has no priorities: declare it with Queue({name!r}, priorities=True)"
+        wanted = f"queue {name} has no priorities: declare it with them, or leave the priority out"
         raise InvalidArgumentError(where, "priority", priority, wanted)
     return level * limits.ageing // timedelta(microseconds=1)
 

@@ -78,7 +78,7 @@ def _chosen(request: InboxMessage, steps: list[RunStep], taken: set[tuple[int, s
     if len(steps) > CALLS_SHOWN_MAX:
         shown += f" and {len(steps) - CALLS_SHOWN_MAX} more"
     if left:
-        raise SkipRefused(f"nothing was skipped: several steps are in flight ({shown}); name one with call=")
+        raise SkipRefused(f"nothing was skipped: several steps are in flight ({shown}); name the call of one")
     what = f"step {request.name} is not in flight here" if request.name else "no step is in flight here"
     raise SkipRefused(f"nothing was skipped: {what} (in flight: {shown}); resume the run, or cancel it")
 
