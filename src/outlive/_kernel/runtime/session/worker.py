@@ -46,7 +46,7 @@ from outlive._kernel.runtime.tree.attempt import Attempt
 from outlive._kernel.runtime.tree.claim_data import ClaimData, blob_ids
 from outlive._kernel.runtime.tree.draft import Draft, Effect
 from outlive._kernel.runtime.tree.emitter import ItemSource
-from outlive._kernel.runtime.tree.events import event_of_success, with_arguments
+from outlive._kernel.runtime.tree.events import with_arguments
 from outlive._kernel.runtime.tree.holding import TreeHold
 from outlive._kernel.runtime.tree.live import EVENTS_AT_ONCE, LiveTree
 from outlive._kernel.runtime.tree.observer_calls import ObserverCalls
@@ -434,7 +434,16 @@ class Worker:
             payload = live.pack(result, f"result of step {command.call}")
         except PayloadTooLargeError as error:
             return self._executor.failed(command, error, attempt.began_at)
-        return event_of_success(command, at=self._clock.now(), result=payload, began_at=attempt.began_at)
+        at = self._clock.now()
+        return StepSucceeded(
+            at=at,
+            run=command.run,
+            call=command.call,
+            result=payload,
+            digest=command.digest,
+            attempt=command.attempt,
+            took=max(0, at - attempt.began_at),  # The clock may have been set back.
+        )
 
     # -- Timers and retries ----------------------------------------------------------------------------------
 

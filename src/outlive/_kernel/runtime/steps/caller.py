@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
 from types import CoroutineType
 from typing import Any, assert_never
@@ -68,7 +68,7 @@ class StepCaller:
         self.threads.close()
         self.processes.close()
 
-    async def call(self, attempt: Attempt, *given: Any) -> Any:
+    def call(self, attempt: Attempt, *given: Any) -> Awaitable[Any]:
         """Call the function: `given` comes before the arguments of the workflow."""
         command = attempt.command
         step = command.step
@@ -87,7 +87,7 @@ class StepCaller:
             call = step.fn(*args, **kwargs)
         else:
             call = self._on_thread(attempt, partial(step.fn, *args, **kwargs))
-        return await in_context(call, context)
+        return in_context(call, context)
 
     async def call_undo(self, attempt: Attempt, fn: Callable[..., Any]) -> None:
         """Call an undo inside the attempt of its step, which may have taken long. See `unstorable`."""

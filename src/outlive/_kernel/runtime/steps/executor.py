@@ -13,7 +13,7 @@ from collections import deque
 from contextlib import suppress
 from functools import partial
 from types import CoroutineType
-from typing import Any
+from typing import Any, assert_never
 
 from msgspec import structs
 
@@ -33,7 +33,8 @@ from outlive._kernel.runtime.reporter import REPORT_SECONDS, Reporter
 from outlive._kernel.runtime.steps.caller import NotHeld, StepCaller
 from outlive._kernel.runtime.steps.next_attempt import next_attempt
 from outlive._kernel.runtime.steps.notes import AttemptNotes
-from outlive._kernel.runtime.steps.unstorable import encode_result, undo_at_once
+from outlive._kernel.runtime.steps.outcome import AttemptOutcome, Late, RolledBack, Unwanted, Wanted
+from outlive._kernel.runtime.steps.unstorable import encode_result, why_undone
 from outlive._kernel.runtime.tree.attempt import Attempt
 from outlive._kernel.runtime.tree.emitter import Emitter, ItemSource
 from outlive._kernel.runtime.tree.live import LiveTree
@@ -230,10 +231,7 @@ class Executor:
             self._open_lanes_soon()
 
     async def _run(self, live: LiveTree, attempt: Attempt, task: asyncio.Task[None]) -> None:
-        command, ticket = attempt.command, attempt.ticket
-        result: bytes | None = None
-        failure: AnyEvent | None = None
-        raised: BaseException | None = None
+        command = attempt.command
         self.running += 1
         attempt.began_at = self._clock.now()
         self.under_way[attempt] = live
@@ -246,39 +244,56 @@ class Executor:
         attempt.task = task
         if not command.step.is_async:
             attempt.on_late = partial(self._on_late, live, attempt)
+        match await self._outcome(live, attempt):
+            case Wanted(result, failure):
+                del live.attempts[command.run, command.call]
+                self._reports.ended(live, attempt, result, failure)
+            case Late(result, error):
+                self._ended_late(live, attempt, result, error)
+            case RolledBack(transaction):
+                await rolled_back(transaction)
+            case Unwanted():
+                pass
+            case outcome:
+                assert_never(outcome)
+        if attempt.late is not None:  # Its time was over before: the run gets the timeout first.
+            self._on_late(live, attempt, *attempt.late)
+
+    async def _outcome(self, live: LiveTree, attempt: Attempt) -> AttemptOutcome:
+        """Call the function, give the ticket back, and decide who hears of what it returned or raised."""
+        command, ticket, caller = attempt.command, attempt.ticket, self.caller
+        result: bytes | None = None
+        raised: BaseException | None = None
         try:
-            try:
-                if command.step.resources is not None:
-                    await self.caller.get_resources(attempt)
-                if command.step.kind is None:
-                    result = encode_result(command, await self.caller.call(attempt), live.payloads.packer)
-                else:
-                    result = await self.caller.call_kind(live, attempt, command.step.kind)
-                if attempt.emitter is not None:
-                    await self._flush(attempt, attempt.emitter)
-            except UnstorableResultError as error:
-                await undo_at_once(attempt, error, self.caller.call_undo)
+            if command.step.resources is not None:
+                await caller.get_resources(attempt)
+            if command.step.kind is None:
+                result = encode_result(command, await caller.call(attempt), live.payloads.packer)
+            else:
+                result = await caller.call_kind(live, attempt, command.step.kind)
+            if attempt.emitter is not None:
+                await self._flush(attempt, attempt.emitter)
         except BaseException as error:  # The user's code may raise anything; its failure is data.
             if came_by_signal(error):
                 raise  # Ctrl-C ends the process; it is not a failure of the step.
+            raised = error
+            if isinstance(error, UnstorableResultError):
+                raised = await why_undone(attempt, error, caller.call_undo)
             if attempt.emitter is not None:
                 await _flush_rest(attempt, attempt.emitter)
-            # A cancellation, if the executor did not cancel it, is one of the step's own that has escaped: a failure.
-            raised, failure = error, self.failed(command, error, attempt.began_at) if attempt.is_wanted else None
         finally:
             self.running -= 1
             del self.under_way[attempt]
         if ticket is not None:
             ticket.end(end_of(ticket.guard.breaker, raised) if attempt.has_begun else AttemptEnd.UNKNOWN)
         if attempt.is_wanted:
-            del live.attempts[command.run, command.call]
-            self._reports.ended(live, attempt, result, failure)
-        elif attempt.transaction is not None:
-            await rolled_back(attempt.transaction)
-        elif attempt.has_begun and not isinstance(raised, _STOPPED):
-            self._ended_late(live, attempt, result, raised)
-        if attempt.late is not None:
-            self._on_late(live, attempt, *attempt.late)
+            # A cancellation, if the executor did not cancel it, is one of the step's own that has escaped: a failure.
+            return Wanted(result, None if raised is None else self.failed(command, raised, attempt.began_at))
+        if attempt.transaction is not None:
+            return RolledBack(attempt.transaction)
+        if attempt.has_begun and not isinstance(raised, _STOPPED):
+            return Late(result, raised)
+        return Unwanted()
 
     def _on_late(self, live: LiveTree, attempt: Attempt, value: Any, error: BaseException | None) -> None:
         """The function of an attempt has returned or raised, and the run had given the attempt up before."""

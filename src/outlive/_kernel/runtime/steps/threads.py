@@ -14,9 +14,11 @@ from typing import Any
 
 from outlive._kernel.runtime.clock import Clock
 
-Late = Callable[[Any, BaseException | None], None]
+OnLate = Callable[[Any, BaseException | None], None]
 """Called on the event loop with what a call returned or raised after it was cancelled."""
-ThreadJob = tuple[Callable[[], Any], contextvars.Context, asyncio.AbstractEventLoop, "asyncio.Future[Any]", Late | None]
+ThreadJob = tuple[
+    Callable[[], Any], contextvars.Context, asyncio.AbstractEventLoop, "asyncio.Future[Any]", OnLate | None
+]
 
 
 class ThreadLane:
@@ -34,7 +36,7 @@ class ThreadLane:
         """Calls that run or wait for a thread."""
         return self._busy
 
-    async def run(self, fn: Callable[[], Any], late: Late | None = None) -> Any:
+    async def run(self, fn: Callable[[], Any], late: OnLate | None = None) -> Any:
         """Call `fn` on a thread, in a copy of this context. A cancelled call runs on, and its result goes to `late`."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Any] = loop.create_future()
@@ -68,7 +70,9 @@ class ThreadLane:
                 return
             del job, fn, context, future, late, result, error
 
-    def _answer(self, future: asyncio.Future[Any], late: Late | None, result: Any, error: BaseException | None) -> None:
+    def _answer(
+        self, future: asyncio.Future[Any], late: OnLate | None, result: Any, error: BaseException | None
+    ) -> None:
         self._busy -= 1
         if future.done():
             if late is not None:

@@ -59,6 +59,16 @@ def check_size(command: RunStep, result: bytes, packer: Packer) -> None:
         raise UnstorableResultError(error, tuple(given)) from error
 
 
+async def why_undone(attempt: Attempt, unstorable: UnstorableResultError, call: Call) -> BaseException:
+    """Undo what a step has done; returns why the attempt fails. See `undo_at_once`."""
+    try:
+        await undo_at_once(attempt, unstorable, call)
+    except BaseException as error:
+        if came_by_signal(error):
+            raise
+        return error
+
+
 async def undo_at_once(attempt: Attempt, unstorable: UnstorableResultError, call: Call) -> NoReturn:
     """Undo what a step has done, and raise why the attempt fails.
 

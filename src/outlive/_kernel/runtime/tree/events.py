@@ -107,19 +107,6 @@ def resumed_by(events: Sequence[AnyEvent], *, has_skip_request: bool) -> str:
     return "person" if isinstance(before, RunParked) and has_skip_request else ""
 
 
-def event_of_success(command: RunStep, *, at: int, result: Payload, began_at: int) -> StepSucceeded:
-    """A step returned."""
-    return StepSucceeded(
-        at=at,
-        run=command.run,
-        call=command.call,
-        result=result,
-        digest=command.digest,
-        attempt=command.attempt,
-        took=max(0, at - began_at),  # The clock may have been set back.
-    )
-
-
 def with_arguments(
     event: AnyEvent, command: RunStep, *, hidden: Redaction, pack: Callable[[bytes, str], Payload]
 ) -> AnyEvent:
