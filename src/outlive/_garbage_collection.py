@@ -1,4 +1,4 @@
-"""Why a large document is read without the garbage collector.
+"""Why a large document, or a large value of a stranger, is read without the garbage collector.
 
 A document of a thousand steps becomes tens of thousands of small objects, and nearly all of them stay. Python's
 collector counts new objects and looks at all that there are again and again meanwhile, which takes longer than the work

@@ -341,7 +341,7 @@ def test_the_choice_whose_tag_fits_is_what_a_mismatch_is_about() -> None:
 
 
 def test_a_long_text_is_not_matched_with_a_pattern() -> None:
-    """The time that a match takes may grow with the square of the length. [S35]"""
+    """The time that a match takes may grow with the square of the length. [S27 S35]"""
     most = checking.PATTERN_CHARACTERS_MAX
     schema = {"pattern": "^a*$"}
 

@@ -4,6 +4,7 @@ requests have their turn meanwhile."""
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from typing import Any, Union
@@ -15,8 +16,9 @@ import outlive
 from outlive._features.flows.document import inputs
 from outlive._kernel.client import slices
 from outlive._kernel.define.registry import Registry
-from outlive._kernel.journal import schema
+from outlive._kernel.journal import schema, tagged
 from outlive.http import Api, Webhooks
+from outlive.http.reading import read_body
 from outlive.types import RunHandle
 from tests.engine.inside import describe_now
 from tests.engine.support import Place, until
@@ -89,6 +91,15 @@ weigh = outlive.remote_step("large_weigh", input=int, output=Rules, queue="large
 async def large_remote() -> int:
     """Has a worker elsewhere make rules."""
     return len(await weigh(1))
+
+
+count = outlive.remote_step("large_count", input=int, queue="large")
+
+
+@outlive.workflow
+async def large_unknown() -> Any:
+    """Has a worker elsewhere make anything."""
+    return await count(1)
 
 
 def rule(depth: int) -> dict[str, Any]:
@@ -311,6 +322,62 @@ async def test_a_task_of_another_worker_is_not_checked(monkeypatch: pytest.Monke
 
     assert [(409, "task_lease_lost"), (409, "task_ended")] == [(it.status, it.code) for it in (lost, ended)]
     assert looked == []
+
+
+async def _untyped_signal(server: Server, value: Any) -> Answer:
+    run = await server.worker.start(large_waiting)
+    return await server.post(f"{RUNS}/{run.id}/signals/other", payload=value)
+
+
+async def _untyped_output(server: Server, value: Any) -> Answer:
+    await server.worker.start(large_unknown)
+    task = await server.worker.tasks.claim("large", ["large_count"], wait=5)
+    assert task is not None
+    return await server.remote.post(f"/api/v1/tasks/{task.id}/complete", {"lease": task.lease, "output": value})
+
+
+@pytest.mark.usefixtures("_no_code")
+@pytest.mark.parametrize("door", [_untyped_signal, _untyped_output])
+async def test_a_large_value_of_no_type_is_read_in_one_turn_and_written_in_another(
+    door: Callable[[Server, Any], Awaitable[Answer]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither part can be divided, so others have their turn between them; and to write it calls no function for each
+    list, which took half a second for 500 KB of lists in lists. [S35 S51]"""
+    turn, seen, calls, encode = 0, list[int](), list[int](), tagged.is_plain
+
+    def read(operation: Any, body: bytes) -> Any:
+        if len(body) > slices.LARGE_BYTES:
+            seen.append(turn)
+        return read_body(operation, body)
+
+    def looked(value: Any) -> bool:
+        is_large = isinstance(value, list)
+        if is_large:
+            seen.append(turn)
+            calls.append(0)
+            sys.setprofile(lambda *_: calls.append(calls.pop() + 1))
+        try:
+            return encode(value)
+        finally:
+            sys.setprofile(None)
+
+    async def take_turns() -> None:
+        nonlocal turn
+        while True:
+            await asyncio.sleep(0)
+            turn += 1
+
+    monkeypatch.setattr("outlive.http.app.read_body", read)
+    monkeypatch.setattr("outlive._kernel.journal.value.is_plain", looked)
+    async with served() as server:
+        other = asyncio.ensure_future(take_turns())
+        answer = await door(server, [[[[]]]] * 20_000)
+        other.cancel()
+
+    assert answer.status < 300, answer.body
+    read_at, written_at = seen
+    assert read_at < written_at
+    assert calls[0] < 500
 
 
 FLOW = """

@@ -19,6 +19,7 @@ import msgspec
 from outlive._features import FEATURES
 from outlive._features.security.run_tokens import TokenRecord
 from outlive._kernel.client.acting import acting
+from outlive._kernel.client.slices import others_turn
 from outlive._kernel.client.timed_store import searching
 from outlive._tasks import own_task
 from outlive.engine import Engine
@@ -254,7 +255,9 @@ class Api:
             arguments["query"] = query
         if request.method not in ("GET", "HEAD"):
             check_media(operation, request)
-            body = read_body(operation, await self._body_in_time(call, request, operation))
+            sent = await self._body_in_time(call, request, operation)
+            body = read_body(operation, sent)
+            await others_turn(len(sent))
             if body is not None:
                 arguments["body"] = body
         if not is_there:

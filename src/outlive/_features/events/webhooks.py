@@ -17,6 +17,7 @@ import msgspec
 from outlive._features.events.matching import UNFIT, Match, Webhook, arguments_by
 from outlive._features.events.signing import keys_in
 from outlive._garbage_collection import collection_paused
+from outlive._kernel.client.slices import others_turn
 from outlive._kernel.model.instant import MICROSECONDS, instant_text
 from outlive._kernel.model.trigger import RefusedStart, SecretName, Sent, SentEvent
 from outlive.engine import Engine
@@ -124,6 +125,7 @@ class Webhooks:
         body = await self._body(request, let_in)
         allowed, delivery = self._check(let_in, request, body)
         data = read(body)
+        await others_turn(len(body))
         now = self._engine.events._now()
         # The path is part of the type: one id at two paths is two deliveries.
         event = SentEvent(type=f"webhook {request.path}", id=delivery, source=SOURCE, data=data, time=instant_text(now))

@@ -18,6 +18,7 @@ from outlive._kernel.journal.event import AnyEvent, MessageSetAside, PromiseMade
 from outlive._kernel.journal.failure import failure_of
 from outlive._kernel.journal.form import encode_form
 from outlive._kernel.journal.packing import inbox_mark
+from outlive._kernel.journal.plain import decode_sent
 from outlive._kernel.journal.value import TAGGED
 from outlive._kernel.model import Run, given
 from outlive._kernel.model.promise import PromiseTerms, Settlement, promise_id, promise_signal, run_of_promise
@@ -113,7 +114,7 @@ async def _encoded(promise: str, terms: PromiseTerms, value: Any) -> bytes:
         data = encode_form(value)
     except Exception as error:  # It may be an object of the user's that writes itself.
         raise PromiseTypeError(promise, terms.type, str(error)) from error
-    mismatch = await mismatch_of(msgspec.json.decode(data), msgspec.json.decode(terms.schema))
+    mismatch = await mismatch_of(decode_sent(data), msgspec.json.decode(terms.schema))
     if mismatch is not None:
         raise PromiseTypeError(promise, terms.type, mismatch)
     return data

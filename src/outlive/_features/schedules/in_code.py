@@ -262,8 +262,14 @@ def _marked(value: Any) -> Any:
             return value
 
 
+_ENDS = frozenset({str, int, float, bool, type(None)})
+"""The types of what holds nothing else: most parts of a long template are of them."""
+
+
 def filled(template: Any, at: int, tz: str) -> Any:
     """The arguments of the run of a tick."""
+    if type(template) in _ENDS:
+        return template
     match template:
         case {"$tick": form}:
             return _tick_value(form, at, tz)

@@ -23,7 +23,7 @@ from outlive._features.tasks.values import Task, TaskNotice
 from outlive._kernel.client.client import Client
 from outlive._kernel.client.closing import end_message, trace_ends
 from outlive._kernel.client.secret_token import new_token
-from outlive._kernel.client.slices import mismatch_of
+from outlive._kernel.client.slices import mismatch_of, others_turn
 from outlive._kernel.journal.arguments import split_positional
 from outlive._kernel.journal.codec import Row, open_journal, salt_of, seal
 from outlive._kernel.journal.event import (
@@ -39,7 +39,7 @@ from outlive._kernel.journal.event import (
 from outlive._kernel.journal.failure import storable
 from outlive._kernel.journal.fold import STATUS, Fold
 from outlive._kernel.journal.packing import tree_mark
-from outlive._kernel.journal.plain import plain_json
+from outlive._kernel.journal.plain import decode_sent, plain_json
 from outlive._kernel.journal.readable import public_json
 from outlive._kernel.journal.value import TAGGED
 from outlive._kernel.model import Failure, Payload, Run, RunStatus, definition_key, given
@@ -195,8 +195,14 @@ class Tasks:
     async def _progress(self, run: Run, payload: Payload) -> Any:
         return public_json(await self._access.unpack(payload))
 
-    async def _plain(self, payload: Payload) -> Any:
-        return msgspec.json.decode(await self._access.unpack(payload))
+    async def _is_other(self, payload: Payload, data: bytes) -> bool:
+        """Whether the journal has another value than this one."""
+        stored = await self._access.unpack(payload)
+        if stored == data:
+            return False
+        value = decode_sent(stored)
+        await others_turn(len(data))
+        return bool(value != decode_sent(data))
 
     # -- While a program works on it -------------------------------------------------------------------------
 
@@ -270,7 +276,7 @@ class Tasks:
         data = TAGGED.encode_sent(output, what) if not terms.type else msgspec.json.encode(output)
         payload, blob = self._pack(run, data, what)
         before = await self._end(run, lease, lambda at: RunSucceeded(at=at, run=0, result=payload), blob)
-        if isinstance(before, RunSucceeded) and await self._plain(before.result) != msgspec.json.decode(data):
+        if isinstance(before, RunSucceeded) and await self._is_other(before.result, data):
             raise TaskEndedError(task_id, RunStatus.SUCCEEDED.value)
 
     async def fail(

@@ -8,6 +8,7 @@ from typing import Any
 
 from msgspec import Raw
 
+from outlive._garbage_collection import collection_paused
 from outlive._kernel.client.access import Access
 from outlive._kernel.client.definitions import Definitions
 from outlive._kernel.client.slices import mismatch_of
@@ -136,7 +137,8 @@ def _encoded(payload: Any, codec: ValueCodec, what: str) -> bytes:
     except UnserialisableError as error:
         try:
             data = TAGGED.encode_sent(payload, what)
-            codec.decode(data, what)
+            with collection_paused():
+                codec.decode(data, what)
         except (UnserialisableError, UnreadableError):
             raise error from error.__cause__
         return data

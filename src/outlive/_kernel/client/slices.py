@@ -17,6 +17,8 @@ T = TypeVar("T")
 
 SLICE_SECONDS = 0.005
 """How long the loop waits for work that is done in small parts."""
+LARGE_BYTES = 64 * 1024
+"""JSON of this length takes some milliseconds to parse, and as long to write."""
 
 
 async def in_slices(work: Generator[None, None, T]) -> T:
@@ -29,6 +31,12 @@ async def in_slices(work: Generator[None, None, T]) -> T:
                 result: T = end.value
                 return result
             await asyncio.sleep(0)
+
+
+async def others_turn(size: int) -> None:
+    """The turn of others behind so many bytes, if they are many: to parse them cannot be divided."""
+    if size >= LARGE_BYTES:
+        await asyncio.sleep(0)
 
 
 async def mismatch_of(value: Any, schema: Schema) -> str | None:
