@@ -176,6 +176,7 @@ CONTRACT_MODULES = {
         "diagnosis",
         "examine",
         "handle",
+        "line",
         "schedules",
         "streams",
     },

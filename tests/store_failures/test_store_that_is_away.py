@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import enum
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 import pytest
 
 import outlive
 from outlive._kernel.client.bulk import AT_ONCE
+from outlive.checkpoints import Checkpoint
 from outlive.errors import CommitUnknownError, StoreUnavailableError
 from tests.engine.faults import FaultyStore, faulty
 from tests.engine.loop_time import LoopTime
@@ -21,6 +22,7 @@ from tests.engine.support import Place, in_time, turns_of_the_loop, until
 
 pytestmark = pytest.mark.any_store
 T = TypeVar("T")
+Act = Callable[[outlive.Engine], Coroutine[Any, Any, Any]]
 SECONDS = 600
 
 
@@ -185,8 +187,54 @@ async def test_other_verbs_raise_in_time_too(place: Place, loop_time: LoopTime) 
             stores[0].gates[verb] = asyncio.Event()
         with pytest.raises(StoreUnavailableError, match=r"has not answered for 600 s$"):
             await after_all_patience(run.info(), at=stores[0].waiting["find_run"], time=loop_time)
-        with pytest.raises(CommitUnknownError, match="for r-1 was written; repeat the call with the same id or key"):
+        doubt = "for r-1 was written; repeat the call with the same id or key"
+        with pytest.raises(CommitUnknownError, match=doubt) as raised:
             await after_all_patience(run.signal("go", 1), at=stores[0].waiting["deliver"], time=loop_time)
+        assert raised.value.run_id == "r-1"
+
+
+UNKNOWN: dict[str, tuple[str, Act, str, str]] = {
+    "a cell": ("change_cell", lambda it: it.pause(workflow="echoed"), "the cell outlive.pauses", ""),
+    "a schedule": (
+        "change_schedules",
+        lambda it: it.schedules.set("digest", outlive.every(hours=1, args={"word": "a"}), echoed),
+        "the schedule digest",
+        "",
+    ),
+    "a checkpoint": (
+        "append_checkpoint",
+        lambda it: it.checkpoints.append("import-1", Checkpoint(4, "DONE")),
+        "checkpoint 4 of import-1",
+        "import-1",
+    ),
+    "all checkpoints": (
+        "clear_checkpoints",
+        lambda it: it.checkpoints.clear("import-1"),
+        "the checkpoints of import-1",
+        "import-1",
+    ),
+    "several runs": (
+        "commit",
+        lambda it: it.start_many([{"start": (echoed, word), "id": f"r-{word}"} for word in "abcdefg"]),
+        "r-a, r-b, r-c, r-d, r-e and 2 more",
+        "",
+    ),
+}
+"""The verb of the store, who asks for it, what the error names, and its run if it is one."""
+
+
+@pytest.mark.parametrize("what", UNKNOWN)
+async def test_error_of_a_write_names_what_was_written(place: Place, loop_time: LoopTime, what: str) -> None:
+    """A caller can look for it, or ask again, whichever verb it was; `run_id` is there for programs."""
+    verb, act, named, run_id = UNKNOWN[what]
+    stores: list[FaultyStore] = []
+    async with place.engine(worker=False, store_seconds=SECONDS, wrap=faulty(stores)) as engine:
+        gate = stores[0].gates[verb] = asyncio.Event()
+        with pytest.raises(CommitUnknownError, match=f"what was asked of it for {named} was written") as raised:
+            await after_all_patience(act(engine), at=stores[0].waiting[verb], time=loop_time)
+        gate.set()
+
+        assert raised.value.run_id == run_id
 
 
 async def test_message_with_a_key_is_not_sent_again_to_a_store_that_is_silent(

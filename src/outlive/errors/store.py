@@ -109,7 +109,7 @@ class CommitUnknownError(StoreUnavailableError):
     def __init__(self, place: str, reason: str, *, run_id: str = "") -> None:
         super().__init__(place, reason)
         self.run_id = run_id
-        """The run that may have been started; empty if this is about something else."""
+        """The run that the write was about; empty if it was about several, or about something else."""
 
 
 class TransactionOverError(StoreError):

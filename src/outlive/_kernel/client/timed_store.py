@@ -2,7 +2,7 @@
 
 Workers wait for a store however long it is away, because no run may fail for that. A caller waits for `store_seconds`:
 behind a call there is a person, or a web request. A verb that was given up is cancelled. What the store has not begun
-by then never happens; of a write that it has begun, the outcome is not known, and the error says so.
+by then never happens; of a write that it has begun, or may have, the outcome is not known. The error says which it is.
 
 The cost of a search grows with the runs in the store. So a server lets its callers take turns (`searching`), and the
 time of a search begins with its turn.
@@ -11,23 +11,21 @@ time of a search begins with its turn.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial
 from inspect import iscoroutinefunction
 from typing import Any, Protocol, TypeVar
 
+from outlive._kernel.journal.checkpoint import CheckpointRow
 from outlive._kernel.model import Run, RunFilter
 from outlive._kernel.store.contract import Store
+from outlive._kernel.store.line import LINE, PlaceInLine
 from outlive.errors import CommitUnknownError, EngineClosedError, StoreUnavailableError
 
 T = TypeVar("T")
 PLACE = "the store"
-WRITES = frozenset(
-    {"append_checkpoint", "change_cell", "change_schedules", "commit", "deliver", "request_message", "request_start"}
-)
-"""Verbs after which a caller must know whether they have happened."""
 UNTIMED = frozenset(
     {"begin", "carry_audit", "close", "delete_blobs", "delete_trees", "find_references", "give_back", "keep_blobs"}
     | {"open", "prune_audit"}
@@ -35,7 +33,33 @@ UNTIMED = frozenset(
 )
 """Verbs that may take long, and verbs that only workers use."""
 NAMED_MAX = 5
-"""Runs that an error names."""
+"""Things that an error names."""
+
+
+About = tuple[set[str], list[str]]
+"""The runs that a write is about, and what it is about in words."""
+
+
+def _runs(run_ids: Iterable[str]) -> About:
+    named = list(dict.fromkeys(run_ids))
+    return set(named), named
+
+
+def _checkpoints(run_id: str, row: CheckpointRow | None = None) -> About:
+    return {run_id}, [f"the checkpoints of {run_id}" if row is None else f"checkpoint {row[0]} of {run_id}"]
+
+
+WRITES: dict[str, Callable[..., About]] = {
+    "append_checkpoint": _checkpoints,
+    "change_cell": lambda name, _: (set(), [f"the cell {name}"]),
+    "change_schedules": lambda changes: (set(), [f"the schedule {change.name}" for change in changes]),
+    "clear_checkpoints": _checkpoints,
+    "commit": lambda changes: _runs(change.runs[0].root_id for change in changes if change.runs),
+    "deliver": lambda messages: _runs(message.run_id for message in messages),
+    "request_message": lambda _, message: _runs([message.run_id]),
+    "request_start": lambda _, change: _runs(run.id for run in change.runs[:1]),
+}
+"""Verbs after which a caller must know whether they have happened; what each is about, by its arguments."""
 
 
 class SearchTurn(Protocol):
@@ -76,15 +100,25 @@ class _TimedVerbs:
     async def _do(self, name: str, *args: Any, **kwargs: Any) -> Any:
         verb: Callable[..., Awaitable[Any]] = getattr(self._inner, name)
         limit = asyncio.timeout(self._seconds)
+        line = PlaceInLine() if name in WRITES else None
+        token = LINE.set(line)
         try:
             async with limit:
                 return await verb(*args, **kwargs)
         except TimeoutError:
             if not limit.expired():
                 raise
-        if name in WRITES:
-            raise unknown(self._seconds, f"what was asked of it{_about(name, args)} was written", "repeat the call")
-        raise StoreUnavailableError(PLACE, f"it has not answered for {self._seconds:g} s")
+        finally:
+            LINE.reset(token)
+        silence = f"it has not answered for {self._seconds:g} s"
+        if line is None:
+            raise StoreUnavailableError(PLACE, silence)
+        run_ids, named = WRITES[name](*args)
+        asked = f"what was asked of it{f' for {_listed(named)}' if named else ''}"
+        if line.stands:
+            raise StoreUnavailableError(PLACE, f"{silence}; {asked} was not written")
+        run_id = run_ids.pop() if len(run_ids) == 1 else ""
+        raise unknown(self._seconds, f"{asked} was written", "repeat the call", run_id=run_id)
 
 
 class TimedStore(_TimedVerbs):
@@ -131,11 +165,7 @@ def unknown(seconds: float, what: str, then: str, *, run_id: str = "") -> Commit
     return CommitUnknownError(PLACE, f"{doubt}; {then} with the same id or key", run_id=run_id)
 
 
-def _about(name: str, args: tuple[Any, ...]) -> str:
-    """Which runs a write is about, as far as it says."""
-    ids: list[str] = []
-    if args and name == "commit":
-        ids = [change.runs[0].root_id for change in args[0] if change.runs]
-    elif args and name == "deliver":
-        ids = [message.run_id for message in args[0]]
-    return f" for {', '.join(dict.fromkeys(ids[:NAMED_MAX]))}" if ids else ""
+def _listed(names: list[str]) -> str:
+    """Some names, and how many others there are."""
+    more = len(names) - NAMED_MAX
+    return ", ".join(names[:NAMED_MAX]) + (f" and {more} more" if more > 0 else "")

@@ -45,6 +45,7 @@ from outlive._kernel.store.contract import (
     WorkerInfo,
 )
 from outlive._kernel.store.deleting import References
+from outlive._kernel.store.line import LINE
 from outlive._kernel.store.postgres import audit as audit_log
 from outlive._kernel.store.postgres import (
     checkpoints,
@@ -234,8 +235,10 @@ class PostgresStore:
         task.add_done_callback(self._forget)
         return task
 
-    async def _end_of(self, verb: asyncio.Future[T]) -> T:
+    async def _end_of(self, verb: asyncio.Future[T], *, is_one: bool = False) -> T:
         """The result of a verb, which goes on if its caller is cancelled, unless it still waits for a connection.
+
+        `is_one`: it waits for one connection only, so that nothing of it has happened then.
 
         Raises:
             StoreUnavailableError: the store was closed, and the verb had no connection.
@@ -249,6 +252,8 @@ class PostgresStore:
                 raise StoreUnavailableError(str(self._address), "it was closed meanwhile") from None
             if self._pools is not None and any(verb in pool.waiting for pool in self._pools):
                 verb.cancel()  # The server was not asked yet.
+                if is_one and (line := LINE.get()) is not None:
+                    line.join()
             raise
 
     def _forget(self, task: asyncio.Task[Any]) -> None:
@@ -273,7 +278,7 @@ class PostgresStore:
         return self._pools
 
     async def _write(self, verb: SessionVerb[T], *arguments: Any) -> T:
-        return await self._end_of(self._spawn(self.pools.shared.do(verb, *arguments, is_write=True)))
+        return await self._end_of(self._spawn(self.pools.shared.do(verb, *arguments, is_write=True)), is_one=True)
 
     async def _read(self, verb: SessionVerb[T], *arguments: Any) -> T:
         shared = self.pools.shared
@@ -305,7 +310,7 @@ class PostgresStore:
             return []
         task = self._spawn(writer.do(commit.commit, changes, self._writing, is_write=True))
         self._commits.add(task)
-        return await self._end_of(task)
+        return await self._end_of(task, is_one=True)
 
     async def begin(self, *, seconds_max: float = TRANSACTION_SECONDS_MAX) -> PostgresTransaction:
         """See `Store`."""

@@ -17,6 +17,7 @@ from typing import Any
 
 import apsw
 
+from outlive._kernel.store.line import LINE, PlaceInLine
 from outlive._kernel.store.sqlite.connection import Session, is_connection_lost, translate
 from outlive.errors import InternalError
 from outlive.telemetry import log
@@ -36,6 +37,7 @@ class Job:
     future: asyncio.Future[Any]
     result: Any = None
     error: BaseException | None = None
+    line: PlaceInLine | None = None
 
 
 class StoreThread(ABC):
@@ -57,7 +59,10 @@ class StoreThread(ABC):
     def submit(self, verb: Any, argument: Any) -> asyncio.Future[Any]:
         """Queue a job; a caller that stops waiting for it does not stop it."""
         future = self._loop.create_future()
-        self._queue.put(Job(verb, argument, future))
+        line = LINE.get()
+        if line is not None:
+            line.join()
+        self._queue.put(Job(verb, argument, future, line=line))
         return future
 
     async def stop(self) -> None:
@@ -155,6 +160,15 @@ class Searcher(Reader):
     def _read(self, job: Job) -> Any:
         self.session.connection.set_progress_handler(job.future.cancelled, OPERATIONS_BETWEEN_LOOKS)
         return super()._read(job)
+
+
+def begin(jobs: list[Job]) -> list[Job]:
+    """The jobs that are still wanted. All leave the line before anything looks whether they were cancelled: so a caller
+    that gives up, and then finds its job in line, knows that it never happens."""
+    for job in jobs:
+        if job.line is not None:
+            job.line.leave()
+    return [job for job in jobs if not job.future.cancelled()]
 
 
 def _attempt(session: Session, job: Job, do: Callable[[], Any]) -> None:

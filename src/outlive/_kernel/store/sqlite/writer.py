@@ -35,7 +35,7 @@ from outlive._kernel.store.sqlite.query import (
     SAVEPOINT,
     Value,
 )
-from outlive._kernel.store.sqlite.thread import Job, StoreThread, explain, recover
+from outlive._kernel.store.sqlite.thread import Job, StoreThread, begin, explain, recover
 from outlive._kernel.store.tables.journal_rows import Conflict
 from outlive.errors import InternalError, StoreError
 from outlive.errors.store import StoreMovedError
@@ -167,7 +167,7 @@ class Writer(StoreThread):
         connection.execute(SAVEPOINT)
         error: Exception | None = None
         try:
-            self._run_groups(_group(jobs), careful=careful)
+            self._run_groups(_group(begin(jobs)), careful=careful)
         except UNAVAILABLE:
             raise
         except Exception as failure:
@@ -184,7 +184,7 @@ class Writer(StoreThread):
             if careful or not self._write_plan(groups):
                 self.bound(BEGIN_WRITE)
                 # Another process may have kept the file for seconds: who has given up since has begun nothing.
-                self._run_groups(_group([job for job in jobs if not job.future.cancelled()]), careful=careful)
+                self._run_groups(_group(begin(jobs)), careful=careful)
                 self.bound(COMMIT)
         except BaseException:
             self.session.roll_back()
@@ -200,7 +200,7 @@ class Writer(StoreThread):
             return False
         ((verb, group),) = groups.items()
         plan = verb.plan([job.argument for job in group])
-        if plan is None:
+        if plan is None or len(begin(group)) < len(group):
             return False
         statements, results = plan
         try:
