@@ -15,6 +15,7 @@ from click.testing import CliRunner
 from outlive import __version__
 from outlive.cli import COMMANDS, main
 from outlive.demo.screen import Screen
+from outlive.demo.story import recovery_of
 
 OUTLIVE = [sys.executable, "-m", "outlive.cli"]
 PATIENCE_SECONDS = 60.0
@@ -34,6 +35,14 @@ def test_the_demo_proves_that_nothing_is_lost(tmp_path: Path) -> None:
     assert "Nothing was lost and nothing was done twice." in done.stdout
     assert "outlive demo --stay" in done.stdout
     assert_gone(done.stdout)
+
+
+def test_the_sentence_about_recovery_counts_only_what_is_more_than_one() -> None:
+    """An interrupted charge that is alone is not called the last of 1; of several the slowest counts too."""
+    assert "Recovery: the interrupted charge went on after 0.05 s." == recovery_of([0.05])
+    several = "Recovery: the first interrupted charge went on after 0.03 s, the last of 2 after 0.05 s."
+    assert several == recovery_of([0.05, 0.03])
+    assert "None of the interrupted charges was taken up again." == recovery_of([])
 
 
 @pytest.mark.timeout(120)

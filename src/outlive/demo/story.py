@@ -182,13 +182,13 @@ class Story:
         ledger.interrupted = [line.order for line in death.charging]
         ledger.epilogue = [
             f"Worker {death.worker.name} was killed with -9 while it charged {_listed(death.charging)}.",
-            f"The others took {take_overs(cases)} runs over from it. {self._recovery(death)}",
+            f"Runs that were taken over from it: {take_overs(cases)}. {recovery_of(self._waits(death))}",
             f"All of it took {seconds:.1f} s.",
         ]
         return ledger
 
-    def _recovery(self, death: Death) -> str:
-        """How long the orders that were being charged waited for another worker."""
+    def _waits(self, death: Death) -> list[float]:
+        """How many seconds each order that was being charged waited for another worker."""
         waits = []
         for line in death.charging:
             later = (
@@ -196,12 +196,19 @@ class Story:
             )
             if (first := min(later, default=None)) is not None:
                 waits.append(first - death.at)
-        if not waits:
-            return "None of the interrupted charges was taken up again."
-        return (
-            f"Recovery: the first interrupted charge went on after {min(waits):.2f} s, the last of {len(waits)} "
-            f"after {max(waits):.2f} s."
-        )
+        return waits
+
+
+def recovery_of(waits: list[float]) -> str:
+    """A sentence about how many seconds the interrupted charges waited."""
+    if not waits:
+        return "None of the interrupted charges was taken up again."
+    if len(waits) == 1:
+        return f"Recovery: the interrupted charge went on after {waits[0]:.2f} s."
+    return (
+        f"Recovery: the first interrupted charge went on after {min(waits):.2f} s, the last of {len(waits)} "
+        f"after {max(waits):.2f} s."
+    )
 
 
 def _listed(lines: list[Line]) -> str:
