@@ -125,3 +125,20 @@ def test_a_key_for_some_workflows_begins_at_its_runs(tmp_path: Path, page: Page)
         expect(page.get_by_role("row").filter(has_text="dash_order")).to_be_visible()
         expect(page.get_by_role("row")).to_have_count(2)
         expect(page.get_by_role("link", name="Overview")).to_have_count(0)
+
+
+@pytest.mark.browser
+def test_an_overview_whose_server_is_away_is_not_called_live(show: Show) -> None:
+    """A page says that its server is away, names no command that may not have started it, and comes back by itself."""
+    page = show("/")
+    live = page.locator(".live")
+    expect(live).to_be_visible()
+    page.route("**/api/v1/overview", lambda route: route.abort())
+
+    said = page.get_by_role("alert")
+    expect(said).to_contain_text("The server cannot be reached.")
+    expect(said).not_to_contain_text("outlive serve")
+    expect(live).to_have_count(0)
+    page.unroute("**/api/v1/overview")
+    expect(live).to_be_visible()
+    expect(said).to_have_count(0)

@@ -47,7 +47,7 @@ async function send(method, path, { query, body, signal, headers } = {}) {
     if (error.name === 'AbortError') throw error;
     throw new ApiError(0, {
       detail: 'the server cannot be reached',
-      next: 'See that `outlive serve` runs; this page comes back by itself.',
+      next: 'See that its program runs; this page comes back by itself.',
     });
   }
   if (answer.ok) return answer;

@@ -23,7 +23,7 @@ export default function Overview() {
   );
   const it = data.value;
   return html`
-    <${Head} title="Overview" beside=${it && html`<span class="soft live">live</span>`} />
+    <${Head} title="Overview" beside=${it && !error.value && html`<span class="soft live">live</span>`} />
     <${Problem} error=${error.value} again=${reload} />
     ${
       it &&
