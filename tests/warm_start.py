@@ -40,7 +40,7 @@ IMPORTED = [
 PACKAGES = ("outlive.", "tests.", "proof.")
 """Whose modules are programs; that of pytest, for example, is not."""
 OPTIONS = {"stdin", "stdout", "stderr", "env", "cwd", "text", "start_new_session"}
-"""Of `Popen`, those that the nursery knows."""
+"""The options of `Popen` that the nursery knows."""
 PR_SET_CHILD_SUBREAPER = 36
 
 

@@ -107,7 +107,7 @@ async def test_models_are_filled_in_and_checked_by_themselves(engine: outlive.En
 
 
 @pytest.mark.parametrize(
-    ("form", "told"),
+    ("form", "message"),
     [
         (None, r"nothing is filled in: at \$: 'cents' is missing"),
         ({}, r"at \$: 'cents' is missing"),
@@ -115,13 +115,13 @@ async def test_models_are_filled_in_and_checked_by_themselves(engine: outlive.En
         (object(), "type object has no stored form"),
     ],
 )
-async def test_a_form_that_does_not_fit_decides_nothing(place: Place, form: Any, told: str) -> None:
+async def test_a_form_that_does_not_fit_decides_nothing(place: Place, form: Any, message: str) -> None:
     """The schema is in the journal: it is checked also in a process without the code."""
     async with place.engine() as engine, place.engine(worker=False, registry=registry_of()) as client:
         run = await engine.start(asking, id="run-1")
         await waits(run)
 
-        with pytest.raises(ApprovalFormError, match=f"approval 'refund' does not fit: {told}"):
+        with pytest.raises(ApprovalFormError, match=f"approval 'refund' does not fit: {message}"):
             await client.approvals.approve("run-1", "refund", by="ann", form=form)
         assert ["pending"] == [entry.status for entry in await client.approvals.list("run-1")]
         await client.approvals.approve("run-1", "refund", by="ann", form={"cents": 1})
@@ -151,7 +151,7 @@ async def test_a_declared_form_is_checked_by_its_type(place: Place) -> None:
 
 @pytest.mark.parametrize("wrong", [{"by": ""}, {"by": 5}, {"by": "ann", "comment": 5}, {"by": "\ud800"}])
 async def test_a_decision_that_could_not_be_read_is_refused(engine: outlive.Engine, wrong: dict[str, Any]) -> None:
-    """It would park the run; its sender is told instead."""
+    """Such a form would park the run, so the call of its sender raises instead."""
     run = await engine.start(asking_plainly)
     await waits(run)
 
@@ -243,7 +243,7 @@ async def test_a_decision_that_is_overtaken_gets_the_first_one_back(place: Place
 
 
 async def test_a_decision_that_the_end_of_the_run_overtakes_is_refused(place: Place) -> None:
-    """It decides nothing, and who decided is told."""
+    """A second decision decides nothing, and the error says who decided."""
     stores: list[FaultyStore] = []
     async with place.engine() as engine, place.engine(worker=False, wrap=faulty(stores)) as client:
         run = await engine.start(asking_plainly, id="run-1")
@@ -282,8 +282,8 @@ async def test_an_approval_that_was_not_asked_for_is_not_found(engine: outlive.E
     run = await engine.start(asking, id="run-1")
     await waits(run)
 
-    told = r"'run-1' has not asked for approval 'other'; .*: run-1 refund"
-    with pytest.raises(ApprovalNotFoundError, match=told) as caught:
+    message = r"'run-1' has not asked for approval 'other'; .*: run-1 refund"
+    with pytest.raises(ApprovalNotFoundError, match=message) as caught:
         await run.approve("other", by="ann")
     assert ("run-1 refund",) == caught.value.pending
     with pytest.raises(ApprovalNotFoundError):
@@ -321,7 +321,7 @@ async def asking_strangely(name: str, options: dict[str, Any] | None = None) -> 
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         ({"deadline": 0}, "deadline=0 cannot work: give more than 0 seconds"),
         ({"deadline": 1e12}, "up to 100 years"),
@@ -337,12 +337,12 @@ async def asking_strangely(name: str, options: dict[str, Any] | None = None) -> 
     ],
 )
 async def test_a_request_that_makes_no_sense_is_refused(
-    engine: outlive.Engine, options: dict[str, Any], told: str
+    engine: outlive.Engine, options: dict[str, Any], message: str
 ) -> None:
     """Before anybody is asked."""
     run = await engine.start(asking_strangely, "refund", options)
 
-    with pytest.raises(outlive.errors.RunFailedError, match=told):
+    with pytest.raises(outlive.errors.RunFailedError, match=message):
         await in_time(run.result())
     assert [] == await events_of(run, ApprovalRequested)
 

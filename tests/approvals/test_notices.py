@@ -68,13 +68,13 @@ async def test_people_are_notified_reminded_and_escalated_to(place: Place) -> No
     """At their time, though the run is suspended in between; and no more once it is decided."""
     async with place.engine() as engine:
         run = await engine.start(telling, "tell", id="run-1")
-        told: list[Any] = [("requested", ("finance",))]
-        await until_calls(*told)
+        expected: list[Any] = [("requested", ("finance",))]
+        await until_calls(*expected)
         for kind, people in [("reminder", ("finance",))] * 2 + [("escalated", ("finance", "boss"))]:
             await waits(run)
             place.clock.skip(seconds=DAY if kind == "reminder" else DAY / 2)
-            told.append((kind, people))
-            await until_calls(*told)
+            expected.append((kind, people))
+            await until_calls(*expected)
 
         await waits(run)
         assert "approval 'refund' (\"Refund?\") by finance, boss until" in await run.why()
@@ -94,7 +94,7 @@ async def test_people_are_notified_reminded_and_escalated_to(place: Place) -> No
         )
         await run.approve("refund", by="boss")
         assert "boss" == await in_time(run.result())
-        assert told == stage.calls
+        assert expected == stage.calls
         assert 1 == len(await events_of(run, ApprovalEscalated))
 
 

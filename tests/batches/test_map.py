@@ -1,4 +1,4 @@
-"""`outlive.map`: every item durable on its own, so many at once and no more, failures tolerated as told."""
+"""`outlive.map`: every item durable on its own, a limit on items at once, and failures that are tolerated."""
 
 from __future__ import annotations
 
@@ -160,8 +160,8 @@ async def test_more_failures_than_tolerated_cancel_the_rest(
     stage.values["bad"] = {2, 3}
     run = await engine.start(mapped_tolerant, 10, failures, ratio)
 
-    told = f"2 items failed, and {tolerated} were tolerated; the first of them is item 2: ValueError: bad 2"
-    assert [told, 2, 3] == await in_time(run.result())
+    message = f"2 items failed, and {tolerated} were tolerated; the first of them is item 2: ValueError: bad 2"
+    assert [message, 2, 3] == await in_time(run.result())
     assert 9 not in stage.calls
 
 

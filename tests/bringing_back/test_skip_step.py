@@ -127,7 +127,7 @@ async def test_a_step_is_skipped_with_a_result(place: Place) -> None:
 
 
 async def test_a_step_is_skipped_without_a_result(place: Place) -> None:
-    """The workflow is told, and may do something else."""
+    """The workflow gets the error, and may do something else."""
     engine = await quarantined(place, catching)
 
     await engine.skip_step("run-1")

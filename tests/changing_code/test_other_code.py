@@ -126,7 +126,7 @@ async def test_an_orphan_waits_for_a_worker_that_has_its_workflow(place: Place) 
 
 @pytest.mark.parametrize("workflow", [old_code, old_sleeper])
 async def test_a_suspended_run_that_is_due_says_that_no_worker_has_its_workflow(place: Place, workflow: Any) -> None:
-    """A signal or a timer that nobody can act on is not told as something that is still waited for."""
+    """`why` does not say that a run waits for a signal or a timer that it can no longer act on."""
     args = ["a"] if workflow is old_code else []
     async with place.engine() as first:
         await waits(await first.start(workflow, *args, id="run-1"))
@@ -156,7 +156,7 @@ async def test_a_run_keeps_the_version_it_was_started_with(place: Place) -> None
 
 
 @pytest.mark.parametrize(
-    ("fn", "told"),
+    ("fn", "expected"),
     [
         (new_order, "waits for step hold"),
         (new_argument, "note with other arguments"),
@@ -165,7 +165,7 @@ async def test_a_run_keeps_the_version_it_was_started_with(place: Place) -> None
     ],
     ids=["order", "argument", "signature", "type"],
 )
-async def test_code_that_contradicts_the_journal_parks_the_run(place: Place, fn: Any, told: str) -> None:
+async def test_code_that_contradicts_the_journal_parks_the_run(place: Place, fn: Any, expected: str) -> None:
     """It is parked with a diff, others go on, and with the right code it ends as if nothing had been. [FB-R2 TS-R4]"""
     async with place.engine() as first:
         await waits(await first.start(old_code, "a", id="run-1"))
@@ -174,7 +174,7 @@ async def test_code_that_contradicts_the_journal_parks_the_run(place: Place, fn:
     async with place.engine(registry=registry) as second:
         other = await second.start(old_sleeper)
         await second.signal("run-1", "go", "on")
-        assert told in await parks(second.get("run-1"))
+        assert expected in await parks(second.get("run-1"))
         await waits(other)
     async with place.engine() as third:
         await third.resume("run-1")

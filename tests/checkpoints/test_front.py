@@ -1,4 +1,4 @@
-"""What users have of checkpoints: alone and on an engine, with codecs, and what they are told when it cannot work."""
+"""What users have of checkpoints: alone and on an engine, with codecs, and the errors when it cannot work."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ async def note(number: int) -> int:
 async def careless() -> str:
     """Tries what only a step may do."""
     (store,) = opened
-    told = []
+    seen = []
     for verb in (store.append("apart", ROW), store.load_run("apart"), store.clear("apart")):
         try:
             await verb
         except NotDurableError as error:
-            told.append(str(error))
+            seen.append(str(error))
     await note(1)
-    return "; ".join(told)
+    return "; ".join(seen)
 
 
 # -- Bad input -----------------------------------------------------------------------------------------------
@@ -147,9 +147,9 @@ async def test_checkpoints_are_used_in_steps_and_not_in_workflows(engine: outliv
     store = engine.checkpoints
     opened[:] = [store]
 
-    told = await in_time((await engine.start(careless)).result())
+    answer = await in_time((await engine.start(careless)).result())
 
-    assert told.count("do this in a step") == 3
+    assert answer.count("do this in a step") == 3
     assert await store.load_run("apart") == [Checkpoint(1, "S")]
 
 

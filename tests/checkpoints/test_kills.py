@@ -20,7 +20,7 @@ from tests.engine.support import Place
 ROOT = Path(__file__).parents[2]
 LAST = 40
 KILLS = (0, 1, 4, 2, 7)
-"""How many checkpoints each process is told of before it is killed while it appends the next one."""
+"""How many appends of each process are acknowledged before it is killed in the next one."""
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -96,11 +96,11 @@ async def load(place: Place) -> list[outlive.checkpoints.Checkpoint]:
 async def test_a_program_that_is_killed_again_and_again_goes_on_where_it_was(begin: Begin, place: Place) -> None:
     """SIGKILL in the middle of appending: what was acknowledged is there, whole, and nothing is torn. [CA-K7]"""
     acknowledged = -1
-    for told in KILLS:
+    for answer in KILLS:
         program = begin()
         loaded = int(program.hear().removeprefix("loaded "))
         assert loaded in (acknowledged + 1, acknowledged + 2), "one may be there whose answer nobody heard"
-        for number in range(loaded, loaded + told):
+        for number in range(loaded, loaded + answer):
             program.let_append()
             assert program.hear() == str(number)
             acknowledged = number

@@ -40,7 +40,7 @@ class Slow(FaultyStore):
 
 @pytest.fixture
 async def faulty(place: Place) -> AsyncIterator[FaultyStore]:
-    """A store that fails as it is told."""
+    """A store that fails as the test says."""
     store = FaultyStore(place.store())
     await store.open()
     yield store

@@ -122,11 +122,11 @@ def test_kinds(stage: Stage) -> None:
 
 def test_many(stage: Stage) -> None:
     """A map and a batch; the second time all items are there."""
-    told = ["2 of 3 pictures, 9 bytes", "[0, 5, 10, 15, 20, 25, 30, 35, 40, 45]"]
+    expected = ["2 of 3 pictures, 9 bytes", "[0, 5, 10, 15, 20, 25, 30, 35, 40, 45]"]
 
-    assert told == stage.play("many.py")
+    assert expected == stage.play("many.py")
     if stage.remembers:
-        assert told == stage.play("many.py")
+        assert expected == stage.play("many.py")
 
 
 def test_checkout(stage: Stage) -> None:
@@ -135,28 +135,36 @@ def test_checkout(stage: Stage) -> None:
     receipt = "paid: 1999 for o-1"
     refused = "run checkout-2 failed: __main__.CardRefusedError: no money for o-2"
 
-    told = stage.play("checkout.py", logs="run checkout-2 failed:\nTraceback")
-    assert [receipt, refused] == [told[3], told[-1]]
-    assert {"reserved o-1", "booked a truck for o-1", "booked a slot for o-1"} == set(told[:3])
-    assert {"gave back the truck of o-2", "gave back the slot of o-2"} == set(told[-4:-2])
-    assert "gave back o-2" == told[-2]
+    output = stage.play("checkout.py", logs="run checkout-2 failed:\nTraceback")
+    assert [receipt, refused] == [output[3], output[-1]]
+    assert {"reserved o-1", "booked a truck for o-1", "booked a slot for o-1"} == set(output[:3])
+    assert {"gave back the truck of o-2", "gave back the slot of o-2"} == set(output[-4:-2])
+    assert "gave back o-2" == output[-2]
     if stage.remembers:
         assert [receipt, refused] == stage.play("checkout.py")
 
 
 def test_machine(stage: Stage) -> None:
     """Three orders as a machine: one is shipped, one lost, one given back; asked again, nothing happens twice."""
-    told = ["order-1: S.DONE labelled, wrapped", "order-2: S.LOST", "order-3: no truck for a piano"]
+    expected = ["order-1: S.DONE labelled, wrapped", "order-2: S.LOST", "order-3: no truck for a piano"]
 
-    first = ["reserved lamp", told[0], "reserved moon", told[1], "reserved piano", "gave back piano", told[2]]
+    first = [
+        "reserved lamp",
+        expected[0],
+        "reserved moon",
+        expected[1],
+        "reserved piano",
+        "gave back piano",
+        expected[2],
+    ]
     assert first == stage.play("machine.py", logs="run order-3 failed:\nTraceback")
     if stage.remembers:
-        assert told == stage.play("machine.py")
+        assert expected == stage.play("machine.py")
 
 
 def test_waiting(stage: Stage) -> None:
     """Waits end by signal, ask, approval, race and cancellation; the second time everything is decided."""
-    told = [
+    expected = [
         "decided by bea",
         "decided by bea",
         "ann, bea says RefundForm(cents=4200), o-1 asked for 0.1 s, o-1 is fine, 300",
@@ -166,9 +174,9 @@ def test_waiting(stage: Stage) -> None:
         "run run-2 was cancelled: the customer has left",
     ]
 
-    assert [*told[:-1], "o-2: everything given back", told[-1]] == stage.play("waiting.py")
+    assert [*expected[:-1], "o-2: everything given back", expected[-1]] == stage.play("waiting.py")
     if stage.remembers:
-        assert told == stage.play("waiting.py")
+        assert expected == stage.play("waiting.py")
 
 
 def test_orders(stage: Stage) -> None:
@@ -194,7 +202,7 @@ def test_tests(tmp_path: Path) -> None:
     environment = os.environ | {"PYTHONPATH": str(ROOT / "src"), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
     command += ["-p", "pytest_outlive", "-p", "pytest_asyncio.plugin", "-o", "asyncio_mode=auto"]
-    told = subprocess.run(
+    output = subprocess.run(
         command, env=environment, cwd=tmp_path / "examples", capture_output=True, text=True, check=False, timeout=60
     )
-    assert "3 passed" in told.stdout, told.stdout + told.stderr
+    assert "3 passed" in output.stdout, output.stdout + output.stderr

@@ -104,10 +104,10 @@ async def test_now_random_and_uuid4_are_the_same_in_a_replay(place: Place) -> No
     place.clock.skip(seconds=1)
     async with place.engine() as engine:
         await engine.signal("run-1", "again", 1)
-        *first, told = await in_time(engine.get("run-1").result())
+        *first, answer = await in_time(engine.get("run-1").result())
 
-    assert told == " ".join(first)
-    await until_calls(told)
+    assert answer == " ".join(first)
+    await until_calls(answer)
 
 
 async def test_several_engines_live_in_one_process(place: Place) -> None:

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.any_store
 
 
 class Moody:
-    """A payload codec that can be told to fail for values that hold a word."""
+    """A payload codec that can be set to fail for values that hold a word."""
 
     name = "moody"
     is_broken = True

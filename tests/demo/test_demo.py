@@ -50,7 +50,7 @@ def test_ctrl_c_leaves_no_worker_behind(tmp_path: Path) -> None:
     """Interrupted in the middle, the demo stops its workers, says where its files are and exits as interrupted."""
     demo = subprocess.Popen([*OUTLIVE, "demo", "--dir", str(tmp_path)], stdout=subprocess.PIPE, text=True)
     assert demo.stdout is not None
-    told = [demo.stdout.readline(), demo.stdout.readline()]
+    output = [demo.stdout.readline(), demo.stdout.readline()]
     try:
         demo.send_signal(signal.SIGINT)
         rest, _ = demo.communicate(timeout=PATIENCE_SECONDS)
@@ -59,7 +59,7 @@ def test_ctrl_c_leaves_no_worker_behind(tmp_path: Path) -> None:
 
     assert 130 == demo.returncode
     assert str(tmp_path) in rest
-    assert_gone(told[1])
+    assert_gone(output[1])
 
 
 @pytest.mark.timeout(120)
@@ -68,11 +68,11 @@ def test_workers_die_with_the_demo(tmp_path: Path) -> None:
     demo = subprocess.Popen([*OUTLIVE, "demo", "--dir", str(tmp_path)], stdout=subprocess.PIPE, text=True)
     assert demo.stdout is not None
     demo.stdout.readline()
-    told = demo.stdout.readline()
+    output = demo.stdout.readline()
     demo.kill()
     demo.communicate()
 
-    assert_gone(told)
+    assert_gone(output)
 
 
 def test_help_lists_the_commands_without_importing_them() -> None:
@@ -87,11 +87,11 @@ def test_help_lists_the_commands_without_importing_them() -> None:
 
 
 def test_an_unknown_command_is_refused() -> None:
-    """A typo is told as such."""
-    told = CliRunner().invoke(main, ["dmeo"])
+    """A misspelt command gets an error that says so."""
+    output = CliRunner().invoke(main, ["dmeo"])
 
-    assert 2 == told.exit_code
-    assert "No such command" in told.output
+    assert 2 == output.exit_code
+    assert "No such command" in output.output
 
 
 def test_version() -> None:
@@ -142,10 +142,10 @@ class Terminal(io.StringIO):
         return True
 
 
-def assert_gone(told: str) -> None:
+def assert_gone(output: str) -> None:
     """The workers that the demo named do not run any more."""
-    pids = [int(pid) for pid in re.findall(r"\(pid (\d+)\)", told)]
-    assert pids, told
+    pids = [int(pid) for pid in re.findall(r"\(pid (\d+)\)", output)]
+    assert pids, output
     for pid in pids:
         wait_for_end(pid)
 

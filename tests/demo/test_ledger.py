@@ -42,14 +42,14 @@ def events() -> list[AnyEvent]:
 
 def lines() -> list[Line]:
     """What the world saw of it: the charge was begun twice, with one key."""
-    told = [line("begin", "charge", 0, epoch=1, pid=1)]
+    expected = [line("begin", "charge", 0, epoch=1, pid=1)]
     for run, call in CALLS:
         epoch = 1 if "reserve" in call else 2
         if busy(call):
-            told += [line("begin", call, run, epoch=epoch), line("failed", call, run, epoch=epoch)]
+            expected += [line("begin", call, run, epoch=epoch), line("failed", call, run, epoch=epoch)]
         attempt = 1 + busy(call)
-        told += [line(mark, call, run, epoch=epoch, attempt=attempt) for mark in ("begin", "end")]
-    return told
+        expected += [line(mark, call, run, epoch=epoch, attempt=attempt) for mark in ("begin", "end")]
+    return expected
 
 
 def busy(call: str) -> int:

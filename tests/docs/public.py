@@ -113,8 +113,8 @@ def errors() -> dict[str, type[BaseException]]:
 
 
 def reason_of(name: str) -> tuple[str, str]:
-    """The error that a program can name for the one that a docstring names, and the code that tells it from others;
-    empty for one with a name."""
+    """The public error for an error that a docstring names, and the code that tells it from others; the code is empty
+    if the error itself is public."""
     it = ERRORS.get(name)
     if it is None or name in outlive.errors.__all__:
         return name, ""
@@ -125,7 +125,7 @@ def reason_of(name: str) -> tuple[str, str]:
 
 
 def members_of(it: type) -> Iterator[tuple[str, Any]]:
-    """Public methods and properties of a class, its own before those that it derives from a class without a name."""
+    """Public methods and properties of a class, its own first and then the members of its private base classes."""
     if getattr(it, "_is_protocol", False) and it.__name__ == DECLARED:
         return  # The page of an engine has them.
     seen = {name for each in source.ours(it) for name in INSIDE.get(each.__name__, ())}

@@ -83,12 +83,12 @@ def written(page: str, shown_by: dict[str, list[str]]) -> str:
 def faults(page: str, shown_by: dict[str, list[str]]) -> Iterator[str]:
     """What a page says wrong: tests that are others, no reason where there is no test, and scenarios without a row."""
     rows = {match[2]: match[3] for match in ROW.finditer(page)}
-    told = {match[2]: match[3] for match in ROW.finditer(written(page, shown_by))}
+    expected = {match[2]: match[3] for match in ROW.finditer(written(page, shown_by))}
     for scenario, cell in rows.items():
         reason = next((cell.removeprefix(start) for start in REASONS if cell.startswith(start)), None)
         if reason is None and not shown_by.get(scenario):
             yield f"{scenario}: no test shows it, and no reason is given"
-        elif cell != told[scenario]:
+        elif cell != expected[scenario]:
             yield f"{scenario}: it is shown by {shown_by.get(scenario)}; run python -m tests.docs.scenarios"
         elif reason is not None and len(reason) <= 20:
             yield f"{scenario}: the reason is missing"

@@ -165,7 +165,7 @@ def line_of(it: type) -> int:
 
 
 def ours(it: type) -> list[type]:
-    """A class and those that it derives from, as far as they are of its package; the first one last."""
+    """A class and its base classes, as far as they are in its package; the class itself comes last."""
     package = it.__module__.partition(".")[0]
     return [each for each in reversed(it.__mro__) if each.__module__.partition(".")[0] == package]
 

@@ -30,7 +30,7 @@ class Stop(NamedTuple):
 
     file: str
     functions: list[str]
-    """Those that stand before the colon."""
+    """The names before the colon."""
 
 
 class Lookout:

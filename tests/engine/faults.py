@@ -1,4 +1,4 @@
-"""A store that fails as it is told."""
+"""A store that fails as the test says."""
 
 from __future__ import annotations
 

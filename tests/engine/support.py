@@ -247,7 +247,7 @@ class Place:
 
     @property
     def url(self) -> str:
-        """What an engine is told."""
+        """The settings of an engine."""
         if self.server_url:
             return self.server_url
         return "memory:" if self.path is None else f"sqlite:{self.path}"

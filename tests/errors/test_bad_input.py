@@ -262,7 +262,7 @@ async def bad_await(kind: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "told"),
+    ("kind", "expected"),
     [
         ("thread", "do this in a step"),
         ("executor", "do this in a step"),
@@ -274,14 +274,14 @@ async def bad_await(kind: str) -> None:
         ("spin", "turns_per_event_max"),
     ],
 )
-async def test_awaiting_what_is_not_durable_parks_the_run(place: Place, kind: str, told: str) -> None:
+async def test_awaiting_what_is_not_durable_parks_the_run(place: Place, kind: str, expected: str) -> None:
     """It is not failed, so corrected code can go on with it; and the others do not notice."""
     async with place.engine(limits=Limits(turns_per_event_max=1_000)) as engine:
         stage.values["future"] = asyncio.get_running_loop().create_future()
         run = await engine.start(bad_await, kind)
         other = await engine.start(bad_nothing, 7)
 
-        assert told in await parks(run)
+        assert expected in await parks(run)
         assert 7 == await in_time(other.result())
         assert await run.status() == "parked"
     assert ["before"] == stage.calls

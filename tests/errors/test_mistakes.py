@@ -60,7 +60,7 @@ async def engine() -> Any:
 
 
 async def test_an_unknown_id_is_an_unknown_id(engine: Any) -> None:
-    """Only who sends a signal is told how a signal creates its run."""
+    """Only the error of a signal says how a signal creates its run."""
     with pytest.raises(RunNotFoundError, match=r"no run has id 'gone' in this store; .*engine\.list\(\)") as looked:
         await engine.get("gone").status()
     assert "signal" not in str(looked.value)
@@ -93,7 +93,7 @@ async def test_an_approval_that_two_runs_ask_for(engine: Any) -> None:
 
 
 async def test_an_id_that_is_taken_gets_advice_that_helps(engine: Any) -> None:
-    """Who attaches is not told to attach."""
+    """The error of a start that attaches does not advise to attach."""
     await engine.start(message_other, id="run-1")
 
     with pytest.raises(RunExistsError, match="message_other") as attached:
@@ -108,15 +108,15 @@ async def test_arguments_that_do_not_fit_name_the_workflow_and_how_to_give_them(
     with pytest.raises(WrongArgumentsError) as missing:
         await engine.start(message_order, id="run-1")
     assert isinstance(missing.value, TypeError)
-    told = str(missing.value)
-    assert "message_order(number: 'int', *, gift: 'bool' = False) -> 'int'" in told
-    assert "missing a required argument: 'number'" in told
-    assert "message_order.bind(" in told
+    message = str(missing.value)
+    assert "message_order(number: 'int', *, gift: 'bool' = False) -> 'int'" in message
+    assert "missing a required argument: 'number'" in message
+    assert "message_order.bind(" in message
     with pytest.raises(WrongArgumentsError, match=r"message_order.*unexpected keyword argument 'colour'"):
         message_order.bind(1, colour="red")  # type: ignore[call-arg]
     run = await engine.start(message_calls_wrongly)
-    assert "message_step(" in (told := await run.result())
-    assert "bind" not in told
+    assert "message_step(" in (message := await run.result())
+    assert "bind" not in message
 
 
 async def test_a_value_of_another_type_raises_with_what_is_wanted(engine: Any) -> None:
@@ -126,7 +126,7 @@ async def test_a_value_of_another_type_raises_with_what_is_wanted(engine: Any) -
 
 
 @pytest.mark.parametrize(
-    ("url", "told"),
+    ("url", "message"),
     [
         ("sqlite:///x.db", r"'sqlite:x\.db' .*'sqlite:/x\.db'"),
         ("sqlite:////var/x.db", r"'sqlite:/var/x\.db'"),
@@ -139,9 +139,9 @@ async def test_a_value_of_another_type_raises_with_what_is_wanted(engine: Any) -
         ("SQLITE:x.db", "scheme"),
     ],
 )
-def test_a_url_that_could_mean_two_things_is_refused(url: str, told: str) -> None:
+def test_a_url_that_could_mean_two_things_is_refused(url: str, message: str) -> None:
     """Nothing is opened that the person may not have meant."""
-    with pytest.raises(StoreUrlError, match=told):
+    with pytest.raises(StoreUrlError, match=message):
         outlive.Engine(url)
 
 

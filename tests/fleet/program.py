@@ -30,7 +30,7 @@ DIE = b"die\n"
 def begun(step: str) -> bytes:
     """What a step tells the test."""
     me = outlive.current_step()
-    told = {
+    expected = {
         "worker": os.environ[WORKER],
         "pid": os.getpid(),
         "run": me.run_id,
@@ -39,7 +39,7 @@ def begun(step: str) -> bytes:
         "epoch": me.epoch,
         "key": me.idempotency_key,
     }
-    return json.dumps(told).encode() + b"\n"
+    return json.dumps(expected).encode() + b"\n"
 
 
 @outlive.step
@@ -56,7 +56,7 @@ async def fleet_visit(step: str) -> str:
 
 @outlive.step(process=True, retry=outlive.Retry(attempts=3, first=0, jitter=0))
 def fleet_visit_in_process(step: str) -> str:
-    """A step with a process of its own, which dies if it is told to."""
+    """A step with a process of its own, which dies if the test says so."""
     with socket.create_connection(("127.0.0.1", int(os.environ[CONTROL]))) as connection:
         connection.sendall(begun(step))
         if connection.makefile("rb").readline() == DIE:
@@ -127,7 +127,7 @@ def registry_of(names: list[str]) -> Registry:
 
 
 async def main(arguments: argparse.Namespace) -> None:
-    """Be a worker, begin what it is told to begin, and stop when it is asked to."""
+    """Be a worker, begin the runs that the arguments name, and stop when it is asked to."""
     if arguments.alone:
         # Nobody can see from outside whether the process lives, as if it were on a machine of its own.
         vars(sessions)["this_process"] = str

@@ -55,7 +55,7 @@ JOURNALS_ON_A_SERVER = ["a body", "a row that is gone", "a snapshot", "no mark o
     "what", [pytest.param(it, marks=every_store if it in JOURNALS_ON_A_SERVER else ()) for it in JOURNALS]
 )
 async def test_a_damaged_journal_is_found_and_never_repaired(world: World, check: Check, what: str) -> None:
-    """With the event; rows that could only be told from it are left alone."""
+    """The check names the damaged event, and leaves rows alone that only this journal could repair."""
     statement, run_id, complaint = JOURNALS[what]
     world.damage(statement)
     before = world.execute("SELECT journal, seq, crc, body FROM {events} ORDER BY journal, seq")
@@ -229,7 +229,7 @@ OTHERS = {
 @every_store
 @pytest.mark.parametrize("what", OTHERS)
 async def test_damage_that_no_journal_can_repair_is_found(world: World, check: Check, what: str) -> None:
-    """It is told, and nothing is done about it."""
+    """The check reports the damage, and repairs nothing."""
     statement, kind, complaint = OTHERS[what]
     world.damage(statement.replace("index", '"index"'))
 

@@ -277,8 +277,8 @@ async def test_a_run_may_go_on_as_another_version_or_workflow(engine: outlive.En
     run = await engine.start(widens, "tree", id="r")
 
     assert await in_time(run.result()) == "tree 3"
-    told = [(await events_of(engine.get(f"r~gen{number}"), RunContinued))[0] for number in (1, 2)]
-    assert [(event.workflow, event.version) for event in told] == [("widens", 2), ("widened", 1)]
+    events = [(await events_of(engine.get(f"r~gen{number}"), RunContinued))[0] for number in (1, 2)]
+    assert [(event.workflow, event.version) for event in events] == [("widens", 2), ("widened", 1)]
 
 
 async def test_arguments_are_checked_where_it_is_said(engine: outlive.Engine) -> None:
@@ -291,7 +291,7 @@ async def test_arguments_are_checked_where_it_is_said(engine: outlive.Engine) ->
 
 
 async def test_a_child_cannot_go_on_as_a_new_run(engine: outlive.Engine) -> None:
-    """It is told what to do instead."""
+    """The error says what to do instead."""
     run = await engine.start(calls_continuing_child)
 
     assert "detached=True" in await in_time(run.result())

@@ -27,7 +27,7 @@ async def successor_shows_in_each(left: int) -> str:
 
 
 async def test_a_successor_adds_its_values_to_those_of_its_predecessor(engine: outlive.Engine) -> None:
-    """A generation that publishes at once adds its values to those that the one before it left."""
+    """A generation that publishes at once adds its values to the values that the generation before it left."""
     run = await engine.start(successor_shows_in_each, 2)
     assert "done" == await in_time(run.result())
     assert {"gen2": 2, "gen1": 1, "gen0": 0, "last": 0} == await run.published()

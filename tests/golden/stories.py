@@ -1,4 +1,4 @@
-"""The workflows whose histories are golden, and how each story is told. Never change one: write another beside it.
+"""The workflows whose histories are golden, and the acts of each story. Never change one: write another beside it.
 
 A golden history is replayed with this code for ever. Together the stories hold every kind of event.
 """

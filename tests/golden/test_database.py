@@ -58,7 +58,7 @@ async def test_runs_that_had_ended_are_as_they_were(engine: TestEngine) -> None:
 
 
 async def test_runs_that_had_not_ended_go_on(engine: TestEngine) -> None:
-    """One that was never begun, and those that waited: for a timer, a child, a signal, a person."""
+    """A run that was never begun goes on, and so do the runs that waited for a timer, a child, a signal or a person."""
     assert await engine.get("pending").result() == "hold of box of b"
     assert len(await engine.get("with-a-blob").result()) == len("hold of box of ") + LETTER_BYTES
 

@@ -9,7 +9,7 @@ from outlive.cli import COMMANDS, main
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_can_be_imported_and_says_what_the_table_promises(name: str) -> None:
     """In its own help, in the same words."""
-    told = CliRunner().invoke(main, [name, "--help"])
+    output = CliRunner().invoke(main, [name, "--help"])
 
-    assert told.exit_code == 0
-    assert COMMANDS[name].promise in " ".join(told.output.split())
+    assert output.exit_code == 0
+    assert COMMANDS[name].promise in " ".join(output.output.split())

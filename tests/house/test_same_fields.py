@@ -65,7 +65,7 @@ def bases_of(modules: Mapping[str, Module], name: str, node: ast.ClassDef) -> li
 
 
 def fields_of(modules: Mapping[str, Module], name: str, node: ast.ClassDef) -> frozenset[str]:
-    """The fields of a class, with those that it inherits."""
+    """The fields of a class, also its inherited fields."""
     return own_fields(node).union(*(fields_of(modules, *base) for base in bases_of(modules, name, node)))
 
 

@@ -23,7 +23,7 @@ def test_every_operation_that_changes_something_is_proved_or_has_a_reason() -> N
 
 
 async def test_a_run_that_was_retried_is_not_retried_again(api: Caller, engine: TestEngine) -> None:
-    """The state has changed, and the answer is the same; another request is told of the state."""
+    """The state has changed, and the answer is the same; another request gets an error with the state."""
     shop.Flag.is_up = False
     await engine.start(shop.api_order, 5, id="o-1")
     await engine.settle()

@@ -1,4 +1,4 @@
-"""What a real server says to clients that send no HTTP, and to those that send more than it takes."""
+"""A real server answers clients that send no HTTP, and clients that send more than it takes."""
 
 from __future__ import annotations
 

@@ -306,8 +306,8 @@ async def test_an_invalid_id_of_a_message_is_refused(api: Caller, engine: TestEn
 
 
 async def test_a_request_that_the_server_cancels_is_answered(engine: TestEngine) -> None:
-    """A server that stops waits for so long and no longer. A caller that waits for a result gets 503, and it is no
-    failure of the application."""
+    """A server that stops cancels the requests that are left. A caller that waits for a result gets 503, and the
+    application does not fail."""
     api = Caller(Api(engine))
     await engine.start(shop.api_patient, id="quiet")
     waiting = asyncio.ensure_future(api.get("/api/v1/runs/quiet/result?wait=50"))

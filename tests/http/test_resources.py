@@ -212,7 +212,7 @@ async def test_a_schedule_that_is_read_can_be_set_as_it_is(api: Caller, engine: 
 
 
 async def test_runs_are_paused_by_a_filter_and_the_store_as_a_whole(api: Caller, engine: TestEngine) -> None:
-    """Those that fit go on with the others that are parked; the store by itself."""
+    """A filter pauses the runs that fit it. A pause of the store keeps every run, and is ended on its own."""
     for name in ("h-1", "h-2", "i-1"):
         await engine.start(shop.api_patient, id=name)
     await engine.settle()

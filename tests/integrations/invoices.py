@@ -21,7 +21,7 @@ class Processes:
     """What runs, and where."""
 
     process: subprocess.Popen[str]
-    """The one that starts the others."""
+    """The process that starts all others."""
     environment: dict[str, str]
     pids: dict[str, int]
     """Of all others, by their names."""

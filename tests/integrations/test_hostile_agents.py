@@ -214,7 +214,8 @@ async def test_a_node_that_returns_a_class_that_is_not_named_fails_at_once() -> 
     [UUID(int=1), {1, 2}, (1, "a"), b"x", {"$packed": ["msgpack", "eA=="]}, {"$message": 1}, {1: 2}, Send("end", 1)],
 )
 def test_plain_values_of_nodes_need_no_names(value: Any) -> None:
-    """Those that LangGraph lists as safe, and data that looks like what the journal has. [S18 S48]"""
+    """Values that LangGraph lists as safe come back as they were, and so does data that looks like an entry of the
+    journal. [S18 S48]"""
     values = GraphValues([])
     read = values.read(json.loads(json.dumps(values.written(value))))
     assert value == read or list(value) == read

@@ -79,7 +79,7 @@ MANAGE = (PYTHON, "manage.py")
 STORE = ("--port", "{port}", "--store", "sqlite:shop.db")
 WORKER = (*OUTLIVE, "worker", "shop.py", "--store", "sqlite:shop.db")
 OWN_ENGINE, ENGINE_WITHOUT_WORKER = 'Engine("sqlite:shop.db")', 'Engine("sqlite:shop.db", worker=False)'
-"""The engine of the application in the guide, and the one that leaves the runs to other processes."""
+"""The engine of the application in the guide, and an engine that leaves the runs to other processes."""
 log = logging.getLogger(__name__)
 
 

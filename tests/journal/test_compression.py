@@ -59,7 +59,7 @@ def test_a_value_that_does_not_get_smaller_stays_as_it_is(algorithm: str) -> Non
 
 
 def test_an_engine_without_compression_reads_what_is_compressed(algorithm: str) -> None:
-    """The name says how; nobody need be told."""
+    """The name of the codec says how, and no setting is needed."""
     data = json_of(3_000)
     payload = packed(Packer(LIMITS, [Compression(over=10, algorithm=algorithm)]), data)
 

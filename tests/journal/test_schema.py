@@ -152,14 +152,14 @@ def test_a_value_that_its_type_accepts_fits_the_schema(kind: Any, value: Any) ->
     form.decode(encode_form(value), "the form")
 
 
-@pytest.mark.parametrize(("kind", "value", "told"), BREAKS)
-def test_a_value_that_its_type_refuses_breaks_the_schema(kind: Any, value: Any, told: str) -> None:
+@pytest.mark.parametrize(("kind", "value", "message"), BREAKS)
+def test_a_value_that_its_type_refuses_breaks_the_schema(kind: Any, value: Any, message: str) -> None:
     """A value that a form's type refuses breaks its schema, with the place and what is wrong there."""
     form = form_type(kind)
 
     mismatch = find_mismatch(value, form.schema)
     assert mismatch is not None
-    assert mismatch.startswith(told)
+    assert mismatch.startswith(message)
     with pytest.raises(UnreadableError, match="the form cannot be read"):
         form.decode(encode_form(value), "the form")
 

@@ -38,7 +38,7 @@ async def turns() -> None:
 
 
 async def test_callers_that_come_meanwhile_share_the_next_question() -> None:
-    """Not the one that was asked before they came: the cell may have changed since."""
+    """A caller never gets the answer to a question from before it came, because the cell may have changed since."""
     cells = Cells()
     reader = CellReader("it", lambda held: held)
     first = asyncio.ensure_future(reader.read(cells))

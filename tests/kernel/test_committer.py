@@ -34,7 +34,7 @@ def unanswered() -> CommitUnknownError:
 
 
 class Planned(MemoryStore):
-    """A store that notes the size of every batch, and fails as it is told."""
+    """A store that notes the size of every batch, and fails as the test says."""
 
     def __init__(self) -> None:
         super().__init__(clock=ManualClock())
@@ -66,7 +66,7 @@ class Planned(MemoryStore):
 
 
 class StepTransaction:
-    """A transaction of a step that ends as it is told."""
+    """A transaction of a step that ends as the test says."""
 
     handle: Any = None
 
@@ -95,7 +95,7 @@ class StepTransaction:
 
 
 class Heard:
-    """Who was told what, in order."""
+    """Which caller got which outcome, in order."""
 
     def __init__(self) -> None:
         self.answers: list[tuple[str, Any]] = []
@@ -115,7 +115,7 @@ def new_committer(store: Planned, counters: Counters | None = None, **options: A
 
 
 async def until_idle(committer: Committer) -> None:
-    """Return when everything has its outcome, and those who wait for it have heard that."""
+    """Return when everything has its outcome, and every waiting caller has got it."""
 
     async def is_idle() -> bool:
         return committer.is_idle
@@ -506,7 +506,7 @@ async def test_transaction_that_the_database_refuses_says_why() -> None:
 
 
 async def test_stopping_waits_for_a_transaction_that_is_on_its_way() -> None:
-    """Its outcome is told before the engine is gone."""
+    """Its caller gets the outcome before the engine is gone."""
     store, heard = Planned(), Heard()
     committer = new_committer(store)
     tree = await begin(store, "tree")

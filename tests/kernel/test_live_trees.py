@@ -121,7 +121,7 @@ def test_a_tree_that_is_claimed_again_before_it_was_let_go_of_is_held_once() -> 
 
 
 def test_a_tree_that_was_given_up_is_answered_for_once() -> None:
-    """Its last answer may be told twice: that is not a reason to forget another tree of the same id."""
+    """The last answer of a tree may come twice: that is not a reason to forget another tree of the same id."""
     trees = LiveTrees(cached_max=10, counters=Counters(), monotonic=lambda: 0.0)
     first, second = Live(1, in_flight=1), Live(1)
     add(trees, first)

@@ -91,9 +91,9 @@ def test_password_is_in_no_error(url: str) -> None:
     with pytest.raises(LeaseUrlError) as refused:
         parse_address(url)
 
-    told = f"{refused.value!r} {vars(refused.value)} {refused.value.__cause__!r}"
-    assert "s3" not in told
-    assert "cret" not in told
+    message = f"{refused.value!r} {vars(refused.value)} {refused.value.__cause__!r}"
+    assert "s3" not in message
+    assert "cret" not in message
 
 
 @pytest.mark.parametrize("url", ["etcd://me@a", "etcd://me:@a"])

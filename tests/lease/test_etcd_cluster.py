@@ -61,7 +61,7 @@ FAULTS = [kill_a_follower, kill_the_leader, pause_the_leader, kill_all_and_resta
 async def test_living_session_survives(
     fault: Fault, etcd_cluster: EtcdCluster, cluster_url: str, open_leases: Opener
 ) -> None:
-    """Its beat goes to those who answer, and others begin sessions and judge as before."""
+    """A worker renews its lease at the members that answer, and other workers begin sessions and judge as before."""
     leases, watcher = await open_leases(cluster_url), await open_leases(cluster_url)
     await enlist(leases, "living")
     beat = leases.open_beat("living")

@@ -48,7 +48,8 @@ class TestNoLeases(LeasesConformance):
     async def test_two_do_not_end_each_other(
         self, leases: Leases, clock: ManualClock, caplog: pytest.LogCaptureFixture
     ) -> None:
-        """A mistake; but if both did it, nobody would claim anything any more. The one that is ended says so once."""
+        """Two workers without leases are a mistake, and only the later one ends the other; else no worker would claim
+        anything. The worker whose session was ended logs it once."""
         await enlist(leases, "first")
         clock.advance(seconds=1)
         await enlist(leases, "second")

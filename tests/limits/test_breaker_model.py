@@ -227,14 +227,14 @@ def test_refused_callers_come_back_one_after_the_other() -> None:
     """The callers that a breaker refuses come back one after the other, the last one after twice the reset time."""
     caller = Caller()
     caller.fail(3)
-    told = []
+    seen = []
     for _ in range(1000):
         answer = caller.ask()
         assert isinstance(answer, BreakerRefusal)
-        told.append(answer.at - AT)
+        seen.append(answer.at - AT)
 
-    assert [10.0, 10.05, 10.1] == [at / SECOND for at in told[:3]]
-    assert 20 * SECOND == max(told)
+    assert [10.0, 10.05, 10.1] == [at / SECOND for at in seen[:3]]
+    assert 20 * SECOND == max(seen)
 
 
 @settings(max_examples=300, deadline=None)

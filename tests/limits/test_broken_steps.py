@@ -504,12 +504,12 @@ class Moody(WatchedStore):
         self.errors = list(errors)
         self.of = of
         """How the names of these cells begin."""
-        self.told = asyncio.Event()
+        self.refused = asyncio.Event()
 
     async def change_cell(self, name: str, change: Any) -> Any:
         """As the mood is."""
         if self.errors and name.startswith(self.of):
-            self.told.set()
+            self.refused.set()
             raise self.errors.pop(0)
         return await self.inner.change_cell(name, change)
 
@@ -549,7 +549,7 @@ async def test_a_store_that_is_away_is_waited_for(world: World, error: type[Stor
     moody = watch_through(engine, lambda store: Moody(store, [error("the cells", "it is away") for _ in range(2)]))
     async with engine:
         run = await engine.start(paying, "pay_together", "rent")
-        await moody.told.wait()
+        await moody.refused.wait()
         assert [] == noted()
 
         assert "rent" == await run.result()
@@ -647,7 +647,7 @@ async def test_step_that_is_cancelled_while_the_store_is_away_ends_at_once(world
     moody = watch_through(engine, lambda store: Moody(store, away_for_long))
     async with engine:
         run = await engine.start(paying, "pay_together", "rent")
-        await moody.told.wait()
+        await moody.refused.wait()
         await run.cancel()
 
         async def is_cancelled() -> bool:

@@ -95,7 +95,7 @@ class Silent(WatchedStore):
     is_stuck = False
 
     async def change_cell(self, name: str, change: Any) -> Any:
-        """As it is told."""
+        """Answers as the test says."""
         if self.is_stuck:
             await asyncio.Event().wait()
         answer = await self.inner.change_cell(name, change)

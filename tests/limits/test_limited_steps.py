@@ -413,7 +413,7 @@ async def test_a_step_may_have_another_limit_for_one_call(world: World) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         ({"cost": 2}, "costs nothing without limit="),
         ({"limit": TokenBucket(1)}, "give a RateLimit"),
@@ -422,9 +422,9 @@ async def test_a_step_may_have_another_limit_for_one_call(world: World) -> None:
     ],
     ids=["a cost alone", "a bare tier", "a name", "too high a cost"],
 )
-def test_wrong_limit_or_breaker_is_refused_when_a_step_is_defined(options: dict[str, Any], told: str) -> None:
+def test_wrong_limit_or_breaker_is_refused_when_a_step_is_defined(options: dict[str, Any], message: str) -> None:
     """A limit, a breaker or a cost that cannot work is refused when the step is defined."""
-    with pytest.raises(DefinitionError, match=told):
+    with pytest.raises(DefinitionError, match=message):
         outlive.step(**options)(free.fn)
 
 

@@ -1,4 +1,4 @@
-"""What observers are told: in order, without holding up the event loop, and what they miss is counted."""
+"""Observers get facts in order, without holding up the event loop, and the facts that they miss are counted."""
 
 from __future__ import annotations
 

@@ -33,12 +33,12 @@ class Data:
 
 
 async def work(where: str) -> None:
-    """Something long, which says when it is told to stop."""
+    """Something long, which notes that it was cancelled."""
     stage.call(where)
     try:
         await stage.gate(where).pass_through()
     except asyncio.CancelledError:
-        stage.call(f"{where} told")
+        stage.call(f"{where} cancelled")
         raise
 
 
@@ -97,9 +97,9 @@ def has(run: outlive.types.RunHandle[Any], kind: type[AnyEvent], wanted: int) ->
 
 
 def are_told(*names: str) -> Callable[[], Awaitable[bool]]:
-    """Whether these were told to stop, for `until`."""
+    """Whether these were cancelled, for `until`."""
 
     async def are_they() -> bool:
-        return all(stage.count(f"{name} told") == 1 for name in names)
+        return all(stage.count(f"{name} cancelled") == 1 for name in names)
 
     return are_they

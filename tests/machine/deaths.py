@@ -30,13 +30,13 @@ def kill_everywhere(job: str, place: Place, ledger: Path, moment: str, way: str,
         command, env=environment, cwd=ledger.parent, stdout=pipe, stderr=pipe, text=True, start_new_session=True
     ) as process:
         try:
-            said, told = process.communicate(timeout=seconds_max)
+            said, output = process.communicate(timeout=seconds_max)
         except BaseException:
             os.killpg(process.pid, signal.SIGKILL)  # Its children too: they would go on with runs of other tests.
             raise
-    assert process.returncode == 0, told
+    assert process.returncode == 0, output
     trials = {line["trial"]: line["codes"] for line in map(json.loads, said.splitlines())}
-    assert [] == [trial for trial, codes in trials.items() if codes[-1] != 0], told
+    assert [] == [trial for trial, codes in trials.items() if codes[-1] != 0], output
     *killed, last = trials.values()
     assert last == [0], "the last one came to its end before it came to its point"
     assert all(set(codes[:-1]) == {-signal.SIGKILL} for codes in killed)
@@ -58,7 +58,7 @@ async def read_ends(place: Place) -> dict[str, RunStatus]:
 
 
 def crash_on_server(place: PostgresPlace) -> dict[str, Any]:
-    """What `crash_everywhere` must be told to use a server: each trial begins in an empty place."""
+    """The arguments with which `crash_everywhere` uses a server: each trial begins in an empty place."""
 
     def store(trial: int, clock: Callable[[], int]) -> Store:
         return PostgresStore(place.url, clock=clock)

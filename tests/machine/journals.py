@@ -24,8 +24,8 @@ async def put_run(place: Place, machine: outlive.Machine[Any, Any], data: Any, e
         prior = (await store_of(client).read_journal(run.journal))[0][2]
         change = Change(journal=run.journal, after=0, prior=prior, rows=[], runs=[])
         claimed = RunClaimed(at=run.created_at, worker="gone", epoch=1)
-        told = [event for event in events if not isinstance(event, RunCreated)]
-        for seq, event in enumerate([claimed, *told], 1):
+        found = [event for event in events if not isinstance(event, RunCreated)]
+        for seq, event in enumerate([claimed, *found], 1):
             change.rows.append(seal(event, salt=salt_of(run.nonce), seq=seq))
             fold.apply(event)
         change.runs.append(fold.root)

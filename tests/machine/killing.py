@@ -129,7 +129,7 @@ def in_a_process(work: Callable[[], Any]) -> int:
     try:
         work()
         code = 0
-    except BaseException:  # It is told, and this process must not go on as its parent does.
+    except BaseException:  # It is reported, and this process must not go on as its parent does.
         traceback.print_exc()
     finally:
         sys.stderr.flush()

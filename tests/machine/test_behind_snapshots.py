@@ -181,7 +181,7 @@ async def ask_again(data: Data) -> Ask:
 
 
 async def test_a_detached_run_that_sent_its_end_before_a_snapshot_sends_it_again(place: Place) -> None:
-    """Whoever asks again is told again."""
+    """A caller that asks again gets the same answer again."""
     async with place.engine() as engine:
         run = await engine.start(asks, Data(), id="asks")
         result = await in_time(run.result())

@@ -111,7 +111,7 @@ async def test_cancelling_a_machine_twice_is_cancelling_it_once(engine: outlive.
 
 
 async def test_a_cancel_that_races_with_the_exit_loses_or_wins_as_a_whole(place: Place) -> None:
-    """Who asks is told that it has ended, or it ends as cancelled with everything undone. [CA-C17]"""
+    """The caller hears that the run has ended, or the run ends as cancelled with everything undone. [CA-C17]"""
     async with place.engine() as engine:
         runs = [await engine.start(ending, Data(), id=f"run-{number}") for number in range(8)]
         for _ in runs:

@@ -1,4 +1,5 @@
-"""Machines that are cancelled in a state of each kind: what runs is told, what was done is undone, nothing follows.
+"""Machines that are cancelled in a state of each kind: the handler that runs is cancelled, finished states are undone,
+nothing follows.
 
 Splits, streams and resources stand in `test_cancel_wide`, and what else may happen to a cancel in `test_cancel`.
 """
@@ -48,7 +49,7 @@ async def test_a_cancel_in_a_state_tells_its_handler_and_undoes_those_before(eng
     await stage.gate("WORK").reached()
     await cancel(run)
 
-    await until_calls("BOOK", "WORK", "WORK told", "undo BOOK")
+    await until_calls("BOOK", "WORK", "WORK cancelled", "undo BOOK")
     assert ["cancel.plain.BOOK"] == [event.call for event in await events_of(run, StepSucceeded)][:1]
 
 
@@ -69,7 +70,7 @@ routed = machine("routed")
 
 @routed.state(S.WORK)
 async def routed_work(data: Data) -> S:
-    """Swallows what it is told and goes to a router."""
+    """Swallows its cancellation and goes to a router."""
     try:
         await work("WORK")
     except asyncio.CancelledError:
@@ -171,7 +172,7 @@ async def test_a_cancel_ends_the_pause_of_a_poll(engine: outlive.Engine) -> None
 
 
 async def test_a_cancel_reaches_a_poll_that_hangs(place: Place) -> None:
-    """It is told, as every step. [CA-C10]"""
+    """A poll that runs is cancelled, as every step. [CA-C10]"""
     async with place.engine() as engine:
         run = await engine.start(asking, Data())
         await waits(run)
@@ -179,7 +180,7 @@ async def test_a_cancel_reaches_a_poll_that_hangs(place: Place) -> None:
         await stage.gate("poll").reached()
         await cancel(run)
 
-        await until_calls("BOOK", "poll", "poll told", "undo BOOK")
+        await until_calls("BOOK", "poll", "poll cancelled", "undo BOOK")
 
 
 batch = machine("batch")
@@ -207,7 +208,7 @@ batch.batch(S.WORK, load=load, process=process, finish=finish, concurrency=2)
 
 
 async def test_a_cancel_reaches_every_item_of_a_batch_that_is_under_way(engine: outlive.Engine) -> None:
-    """Those that were not begun are not, and nothing is finished. [CA-C11]"""
+    """Items that were under way are cancelled, no other item begins, and `finish` is not called. [CA-C11]"""
     run = await engine.start(batch, Data())
     await stage.gate("item 1").reached()
     await stage.gate("item 2").reached()
@@ -236,6 +237,6 @@ async def test_a_cancel_in_a_stepped_state_keeps_its_cursors(engine: outlive.Eng
     await stage.gate("cursor 2").reached()
     await cancel(run)
 
-    await until_calls("BOOK", "cursor 2", "cursor 2 told", "undo BOOK")
+    await until_calls("BOOK", "cursor 2", "cursor 2 cancelled", "undo BOOK")
     cursors = [event.call for event in await events_of(run, StepSucceeded) if ".WORK" in event.call]
     assert len(cursors) == 2

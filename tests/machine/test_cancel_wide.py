@@ -53,7 +53,8 @@ async def test_a_cancel_in_a_split_cancels_every_branch(engine: outlive.Engine) 
 
 
 async def test_a_cancel_in_a_split_waits_for_the_branch_that_can_be_undone(engine: outlive.Engine) -> None:
-    """The others are told; this one may have had its effect. Cano has no undo of branches. [CA-C5]"""
+    """The other branches are cancelled; the finished branch may have had its effect. Cano has no undo of branches.
+    [CA-C5]"""
     run = await engine.start(booking, Data())
     await stage.gate("left").reached()
     await stage.gate("seat").reached()
@@ -64,7 +65,7 @@ async def test_a_cancel_in_a_split_waits_for_the_branch_that_can_be_undone(engin
 
     await is_cancelled(run)
     assert stage.calls[-2:] == ["undo seat", "undo BOOK"]
-    assert 0 == stage.count("seat told")
+    assert 0 == stage.count("seat cancelled")
 
 
 streaming = machine("streaming")
@@ -97,7 +98,7 @@ async def test_a_cancel_in_a_stream_flushes_what_was_read(engine: outlive.Engine
     await stage.gate("source").reached()
     await cancel(run)
 
-    assert stage.calls == ["BOOK", "source", "source told", (1, 2), "undo BOOK"]
+    assert stage.calls == ["BOOK", "source", "source cancelled", (1, 2), "undo BOOK"]
     assert 2 == len([event for event in await events_of(run, StepSucceeded) if "undo" not in event.call])
 
 

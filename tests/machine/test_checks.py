@@ -120,7 +120,7 @@ def test_an_exit_has_no_handler() -> None:
 
 
 @pytest.mark.parametrize(
-    ("join", "options", "told"),
+    ("join", "options", "expected"),
     [
         (All(), {}, "its join All has no then="),
         (Quorum(3, then=S.END), {}, "2 branches can never be Quorum(3)"),
@@ -128,18 +128,18 @@ def test_an_exit_has_no_handler() -> None:
         (PartialTimeout(then=S.END), {}, "PartialTimeout needs the timeout= of the split"),
     ],
 )
-def test_a_split_that_cannot_work_is_refused(join: Any, options: dict[str, Any], told: str) -> None:
+def test_a_split_that_cannot_work_is_refused(join: Any, options: dict[str, Any], expected: str) -> None:
     """Whatever is wrong with it."""
     made = machine()
     made.state(S.BEGIN)(go_anywhere)
     made.state(S.MIDDLE)(come_to_an_end)
     made.split(S.LOOP, [go_on, go_round], join=join, **options)
 
-    assert f"split LOOP {told}" in problems(made)
+    assert f"split LOOP {expected}" in problems(made)
 
 
 def test_a_split_has_branches_of_different_names() -> None:
-    """Those that a join wants must be there; one that wants all of nothing has it."""
+    """A split needs as many branches as its join waits for, and each has a name of its own."""
     made = machine()
     made.split(S.BEGIN, [], join=Quorum(2, then=S.END))
     made.split(S.MIDDLE, [go_on, go_on], join=All(then=S.END))

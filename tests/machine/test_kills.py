@@ -43,13 +43,13 @@ class World:
     def die(self, machine: str, deadly: str) -> None:
         """A process that is killed after this effect."""
         process = self.begin(machine, "run-1", deadly)
-        _, told = process.communicate(timeout=40)
-        assert -signal.SIGKILL == process.returncode, told
+        _, output = process.communicate(timeout=40)
+        assert -signal.SIGKILL == process.returncode, output
 
     def end(self, process: subprocess.Popen[str]) -> str:
         """What a process says that comes to its end."""
-        said, told = process.communicate(timeout=40)
-        assert 0 == process.returncode, told
+        said, output = process.communicate(timeout=40)
+        assert 0 == process.returncode, output
         return said.strip()
 
     def live(self, machine: str, deadly: str = "") -> str:
@@ -114,7 +114,7 @@ async def test_a_killed_roll_back_goes_on(world: World, place: Place) -> None:
 
 
 async def test_two_processes_on_one_id_share_it(world: World, place: Place) -> None:
-    """Both are told its end, and every effect happened once: an id is not a conflict. [CA-X5 CA-X12]"""
+    """Both callers get its end, and every effect happened once: an id is not a conflict. [CA-X5 CA-X12]"""
     both = [world.begin("work", "run-1") for _ in range(2)]
 
     assert [world.end(process) for process in both] == ["DONE", "DONE"]

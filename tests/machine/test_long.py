@@ -90,7 +90,7 @@ async def stop(data: int) -> S:
 
 
 async def test_an_endless_loop_goes_on_until_it_is_cancelled(engine: outlive.Engine) -> None:
-    """It lets others run meanwhile, and its calls are told apart by their number."""
+    """It lets others run meanwhile, and its calls differ by their number."""
     run = await engine.start(endless, 0)
 
     async def is_far() -> bool:

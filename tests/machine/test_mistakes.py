@@ -134,13 +134,13 @@ MISTAKES: dict[str, tuple[Any, str]] = {
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_a_state_that_cannot_work_is_refused_where_it_is_written(mistake: str) -> None:
     """In words that say what to write."""
-    define, told = MISTAKES[mistake]
-    with pytest.raises(DefinitionError, match=told):
+    define, answer = MISTAKES[mistake]
+    with pytest.raises(DefinitionError, match=answer):
         define(machine())
 
 
 @pytest.mark.parametrize(
-    ("delay", "told"),
+    ("delay", "message"),
     [
         ("5", "waits '5' seconds"),
         (timedelta(seconds=-1), r"waits datetime\.timedelta\(.*\) seconds"),
@@ -149,11 +149,11 @@ def test_a_state_that_cannot_work_is_refused_where_it_is_written(mistake: str) -
         (go_on, "has an async function for its delay; write `def`"),
     ],
 )
-def test_a_timer_waits_for_a_time(delay: Any, told: str) -> None:
+def test_a_timer_waits_for_a_time(delay: Any, message: str) -> None:
     """Everything else is a mistake."""
     made = machine("timer")
     made.timer(S.BEGIN, delay, then=S.END)
-    with pytest.raises(MachineError, match=f"timer BEGIN {told}"):
+    with pytest.raises(MachineError, match=f"timer BEGIN {message}"):
         made.validate()
 
 
@@ -191,8 +191,8 @@ async def test_a_timer_whose_function_gives_no_time_parks_the_run(engine: outliv
     """Code that is repaired can go on."""
     stage.values["delay"] = delay
     run = await engine.start(waiting)
-    told = "return seconds, a timedelta or an aware datetime"
-    assert f"state BEGIN of machine mistakes.waiting returned {delay!r}; {told}" in await parks(run)
+    message = "return seconds, a timedelta or an aware datetime"
+    assert f"state BEGIN of machine mistakes.waiting returned {delay!r}; {message}" in await parks(run)
     stage.values["delay"] = datetime(2020, 1, 1, tzinfo=UTC)
     await engine.resume(run.id)
     assert (await in_time(run.result())).state is S.END
@@ -211,8 +211,8 @@ async def test_a_router_that_returns_data_parks_the_run(engine: outlive.Engine) 
     """It would be lost without a word: nothing of a router is in the journal."""
     stage.values["wants"] = True
     run = await engine.start(counting, [])
-    told = "state BEGIN of machine mistakes.counting returned (<S.END: 'end'>, [1]); return a state of S"
-    assert (await parks(run)).endswith(told)
+    message = "state BEGIN of machine mistakes.counting returned (<S.END: 'end'>, [1]); return a state of S"
+    assert (await parks(run)).endswith(message)
     stage.values["wants"] = False
     await engine.resume(run.id)
     assert (await in_time(run.result())).data == []

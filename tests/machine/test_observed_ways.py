@@ -164,7 +164,7 @@ async def test_a_run_that_a_policy_parks_is_observed_without_its_state(place: Pl
 
 
 async def test_skipping_a_step_resumes_the_run(place: Place) -> None:
-    """The undo was not done, and so that is not told."""
+    """An undo that was not done is not observed."""
     async with place.engine() as engine:
         run = await engine.start(many, {"broken": 1})
         await in_time(parks(run))
@@ -178,7 +178,7 @@ async def test_skipping_a_step_resumes_the_run(place: Place) -> None:
 
 
 async def test_branches_and_generations_are_observed(place: Place) -> None:
-    """A branch is a step of its own; a run that goes on as a new one is told from its first state again."""
+    """A branch is a step of its own; a run that goes on as a new run is observed from its first state again."""
     async with place.engine() as engine:
         run = await engine.start(many, {"rounds": 1}, id="run-1")
         await in_time(run.result())

@@ -1,4 +1,4 @@
-"""Observers of machines: each fact is told once it is durable, in order, once, and a bad observer hurts no run."""
+"""Observers of machines: each fact is observed when it is durable, in order, once, and a bad observer hurts no run."""
 
 from __future__ import annotations
 
@@ -101,12 +101,12 @@ def nothing_heard() -> Iterator[None]:
     recorder.clear()
 
 
-def told(*hooks: str) -> list[tuple[str, str]]:
+def observed(*hooks: str) -> list[tuple[str, str]]:
     """Which of these hooks were called, each with its state."""
     return [(hook, fact.state) for hook, fact in recorder.heard if hook in hooks]
 
 
-# -- What is told ------------------------------------------------------------------------------------------------------
+# -- What is observed --------------------------------------------------------------------------------------------------
 
 
 async def test_a_run_is_observed_from_its_first_state_to_its_end(engine: outlive.Engine) -> None:
@@ -176,7 +176,7 @@ async def test_a_failure_and_its_rollback_are_observed(engine: outlive.Engine) -
 
 
 async def test_an_undo_that_fails_for_good_is_observed_with_the_parking(engine: outlive.Engine) -> None:
-    """No retry is promised; a person resumes, and that is told too."""
+    """No retry is promised; a person resumes, and that is observed too."""
     stage.values["troubles"] = 2
     run = await engine.start(heard, Order(broken=True))
     await in_time(parks(run))
@@ -278,7 +278,7 @@ async def test_nothing_is_observed_that_is_not_durable(place: Place) -> None:
         blocked = stores[0].gates["commit"] = asyncio.Event()
         stage.gate("pay").open()
         await in_time(stores[0].waiting["commit"].wait())
-        assert told("attempt_succeeded") == [("attempt_succeeded", "CHECK")]
+        assert observed("attempt_succeeded") == [("attempt_succeeded", "CHECK")]
 
         await go_silent(stores[0], worker_of(zombie).id)
         async with place.engine() as successor:
@@ -286,7 +286,7 @@ async def test_nothing_is_observed_that_is_not_durable(place: Place) -> None:
             del stores[0].gates["commit"]
             blocked.set()
             assert await committer_of(zombie).drain(outage_seconds_max=1)
-    assert told("attempt_succeeded", "resumed", "ended") == [
+    assert observed("attempt_succeeded", "resumed", "ended") == [
         ("attempt_succeeded", "CHECK"),
         ("resumed", "PAY"),
         ("attempt_succeeded", "PAY"),
@@ -331,7 +331,7 @@ async def test_a_machine_that_is_a_child_is_observed(place: Place) -> None:
     await first.start(heard_parent, id="parent")
     await waits(first.get("parent"))
     await until_heard("state_entered")
-    assert [("state_entered", "WORK")] == told(*HOOKS)
+    assert [("state_entered", "WORK")] == observed(*HOOKS)
     await crash(first)
     async with place.engine() as second:
         await second.get("parent").signal("stop")

@@ -115,7 +115,7 @@ once.state(S.WRITE, once=True)(work_on_thread)
 async def test_a_sync_handler_with_a_resource_runs_on_a_thread_of_the_engine(
     work: outlive.Machine[S, list[str]],
 ) -> None:
-    """On those that `threads_max` counts, like every sync step."""
+    """`threads_max` counts the threads of sync handlers, as it counts those of sync steps."""
     async with outlive.Engine("memory:", worker=WorkerOptions(tune=False)) as engine:
         await in_time((await engine.start(work, [])).result())
     assert ["set up", (True, 1)] == stage.calls

@@ -268,7 +268,7 @@ async def test_a_teardown_that_fails_does_not_keep_others_from_it(
 
 
 async def test_resources_say_how_they_are(engine: outlive.Engine) -> None:
-    """Those that this engine has set up."""
+    """Health shows the resources that this engine has set up, and why one of them is unhealthy."""
     assert (await engine.health()).resources == {}
     await in_time((await engine.start(reader, [])).result())
     well = {"resources.reader.pool": "healthy", "resources.reader.cache": "healthy"}
@@ -313,9 +313,9 @@ def test_resources_that_wait_for_themselves_are_a_problem() -> None:
     made.resource("third", third)
     with pytest.raises(
         MachineError, match="the setup of resource second wants third wants second, and so waits"
-    ) as told:
+    ) as answer:
         made.validate()
-    assert "setup of resource first" not in str(told.value)
+    assert "setup of resource first" not in str(answer.value)
 
 
 def test_a_setup_or_teardown_with_more_parameters_is_refused() -> None:

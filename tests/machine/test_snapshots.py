@@ -425,7 +425,7 @@ heard.observe(recorder)
 
 @heard.state(S.TURN)
 async def turn_and_be_heard(data: Data) -> S:
-    """To be told of."""
+    """Gives observers something to hear."""
     data.turns += 1
     return S.ASK if data.turns % 8 == 0 else S.TURN
 

@@ -1,4 +1,4 @@
-"""A machine that begins with a snapshot may be of other code than the one that took it."""
+"""A machine that begins with a snapshot may have other code than the machine that took it."""
 
 from __future__ import annotations
 

@@ -130,8 +130,8 @@ async def test_a_join_goes_on_when_it_has_enough(
     result = await in_time((await engine.start(machine, plan(ways))).result())
 
     words = {"ok": "is fine", "fail": "is broken"}
-    told = {name: f"{name} {words[way]}" for name, way in zip("abc", ways.split(), strict=True) if way in words}
-    assert result.data.found == {name: told[name] for name in found}
+    expected = {name: f"{name} {words[way]}" for name, way in zip("abc", ways.split(), strict=True) if way in words}
+    assert result.data.found == {name: expected[name] for name in found}
     losers = [f"{name} cancelled" for name in "abc" if name not in found]
 
     async def are_told() -> bool:
@@ -141,7 +141,7 @@ async def test_a_join_goes_on_when_it_has_enough(
 
 
 @pytest.mark.parametrize(
-    ("machine", "ways", "told"),
+    ("machine", "ways", "message"),
     [
         (every, "ok fail hold", "wants All, and"),
         (first, "fail fail fail", "wants Any, and 0 succeeded"),
@@ -156,12 +156,12 @@ async def test_a_join_goes_on_when_it_has_enough(
     ],
 )
 async def test_a_join_that_cannot_have_enough_fails(
-    engine: outlive.Engine, machine: outlive.Machine[S, Parcel], ways: str, told: str
+    engine: outlive.Engine, machine: outlive.Machine[S, Parcel], ways: str, message: str
 ) -> None:
     """At once: it does not wait for branches that could not help."""
     run = await engine.start(machine, plan(ways))
 
-    with pytest.raises(RunFailedError, match=told):
+    with pytest.raises(RunFailedError, match=message):
         await in_time(run.result())
 
 

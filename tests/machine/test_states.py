@@ -152,7 +152,7 @@ async def test_a_run_without_an_id_is_given_one(place: Place) -> None:
 
 
 async def test_a_fresh_run_over_another_one_is_refused(engine: outlive.Engine) -> None:
-    """An id means one run; who does not want to join it is told that it is taken. [CA-U11]"""
+    """An id means one run; a start that does not want to join it raises, because the id is taken. [CA-U11]"""
     await engine.start(order, Order(0), id="order-1")
 
     with pytest.raises(RunExistsError):
@@ -197,14 +197,14 @@ def wrong_route(data: dict[str, Any]) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("what", "told"), [("nothing", "returned None; return T.END or T.ROUTE"), ("self", "returned <T.BEGIN: 1>")]
+    ("what", "message"), [("nothing", "returned None; return T.END or T.ROUTE"), ("self", "returned <T.BEGIN: 1>")]
 )
-async def test_a_handler_must_say_where_to_go(what: str, told: str) -> None:
+async def test_a_handler_must_say_where_to_go(what: str, message: str) -> None:
     """A handler that returns nothing, or a state that it did not declare, fails its run with the states to return."""
     async with TestEngine() as engine:
         run = await engine.start(wrong, {"return": what})
 
-        with pytest.raises(RunFailedError, match=told):
+        with pytest.raises(RunFailedError, match=message):
             await run.result()
 
 

@@ -266,8 +266,8 @@ async def test_a_source_that_gives_no_item_fails_and_is_not_over(engine: outlive
     stage.values["odd"] = odd
     run = await engine.start(strange, Data(2))
 
-    told = f"state READ of machine streams.strange returned {odd!r} from its source; return (cursor, item)"
-    with pytest.raises(RunFailedError, match=re.escape(told)):
+    message = f"state READ of machine streams.strange returned {odd!r} from its source; return (cursor, item)"
+    with pytest.raises(RunFailedError, match=re.escape(message)):
         await in_time(run.result())
 
 

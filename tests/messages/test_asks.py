@@ -604,7 +604,8 @@ async def cart_in_generations(generation: int) -> int:
 
 @pytest.mark.every_store
 async def test_open_asks_go_to_the_next_generation(engine: outlive.Engine) -> None:
-    """Those that wait, and the one that was taken; answers of earlier generations are found."""
+    """The next generation answers the asks that wait and the ask that was taken. Answers of earlier generations are
+    found."""
     run = await engine.start(cart_in_generations, 1)
     asks = [asyncio.create_task(in_time(run.ask("add", body, key=f"k{body}"))) for body in (5, 1, 2, 7)]
     answers = [await each for each in asks]

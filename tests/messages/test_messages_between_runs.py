@@ -306,7 +306,7 @@ async def test_a_workflow_waits_for_a_run_that_another_program_started(engine: o
 
 @pytest.mark.every_store
 async def test_the_end_is_heard_by_a_run_that_is_not_in_memory(place: Place) -> None:
-    """Another process ends the run that is waited for, while no worker has the one that waits."""
+    """Another process ends the awaited run while no worker has the waiting run."""
     async with place.engine() as first:
         await first.start(awaited_by_others, "continues", id="other-1")
         await waits(await first.start(typed_waiter, "other-1", id="waits-1"))

@@ -61,7 +61,8 @@ async def test_a_declared_type_is_checked_at_the_sender(engine: outlive.Engine, 
 async def test_an_undeclared_wrong_type_is_set_aside_and_the_receiver_waits_on(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """It is told in the log, in `why` and in a list of its own; a right one that is sent then is taken."""
+    """A signal that cannot be read is in the log, in `why` and in a list of its own; a right one that is sent then is
+    taken."""
     async with Place(None).engine() as engine:
         run = await engine.start(listening_typed, id="run-1")
         await run.signal("paid", {"cents": "five"})

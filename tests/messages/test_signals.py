@@ -198,7 +198,7 @@ async def test_one_key_may_go_to_two_runs_of_a_tree(engine: outlive.Engine) -> N
 
 
 async def test_a_finished_run_refuses_signals(engine: outlive.Engine) -> None:
-    """The sender is told, for the root and for a child that has ended."""
+    """The sender gets an error, for the root and for a child that has ended."""
     run = await engine.start(listening_parent, id="run-1")
     await waits(run)
     await engine.signal("run-1~1", "said", 1)

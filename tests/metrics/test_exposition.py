@@ -206,7 +206,7 @@ def test_names_without_end_are_counted_together() -> None:
 
 
 def test_every_metric_is_in_the_guide() -> None:
-    """Those that are not counters of the engine, by name."""
+    """The guide has a row for every metric that is not a counter of the engine."""
     sections = [section_of(GUIDE, heading) for heading in ("## Histograms", "## Gauges")]
     counters = {metric.name for metric in COUNTERS} | {"outlive_rows_damaged_total"}
     names = [metric.name for metric in METRICS if metric.name not in counters]

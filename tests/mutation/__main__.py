@@ -61,7 +61,7 @@ GOAL = 0.95
 
 
 def all_mutants(room: str, only: str = "") -> list[Mutant]:
-    """Every mutant of a room but those that change nothing that can be seen; `only` is part of a file's name."""
+    """Every mutant of a room, without the mutants that change nothing visible; `only` is part of a file's name."""
     files = sorted(
         str(path.relative_to(ROOT))
         for path in (ROOT / PACKAGE / room).rglob("*")

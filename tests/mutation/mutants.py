@@ -50,7 +50,7 @@ class Mutant:
 
     @property
     def key(self) -> tuple[str, str, str, str]:
-        """What it is known by in the list of those that nobody can see."""
+        """The key of this mutant in the list of mutants that no test can see."""
         return self.file, self.above, self.before, self.after
 
     def __str__(self) -> str:

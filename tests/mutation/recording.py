@@ -68,6 +68,6 @@ class Recorder:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Record in the processes that run tests; the one that only hands them out has nothing to note."""
+    """Record in the processes that run tests; the process that only hands tests out has nothing to note."""
     if not getattr(config.option, "numprocesses", None):
         config.pluginmanager.register(Recorder(Path(os.environ["OUTLIVE_MUTATION_NOTES"])))

@@ -1,4 +1,4 @@
-"""Limits: everything has one, with a name, and what goes beyond it is told and not lost."""
+"""Limits: everything has one, with a name, and what goes beyond it gets an error and is not lost."""
 
 from __future__ import annotations
 
@@ -103,9 +103,9 @@ async def test_arguments_have_a_limit(place: Place, size: int, *, is_good: bool)
 async def test_results_of_steps_have_a_limit(place: Place, size: int, *, is_good: bool) -> None:
     """A step that returns too much has failed, without another attempt."""
     async with place.engine(limits=LIMITS) as engine:
-        told = await in_time((await engine.start(limited_step_result, size)).result())
+        answer = await in_time((await engine.start(limited_step_result, size)).result())
 
-    assert (f"{size - 2}" if is_good else "make_text has 1,001 bytes") in told
+    assert (f"{size - 2}" if is_good else "make_text has 1,001 bytes") in answer
 
 
 @pytest.mark.parametrize(("size", "is_good"), SIZES)
@@ -135,7 +135,7 @@ async def test_arguments_of_children_have_a_limit(place: Place, workflow: Any) -
 
 @pytest.mark.parametrize(("size", "is_good"), SIZES)
 async def test_signals_have_a_limit(place: Place, size: int, *, is_good: bool) -> None:
-    """The sender is told."""
+    """The sender gets an error."""
     async with place.engine(limits=LIMITS) as engine:
         run = await engine.start(limited_signal)
         if is_good:

@@ -88,7 +88,8 @@ async def test_changes_that_wait_for_a_cell_do_not_keep_others_from_reading(
 
 
 async def test_change_that_was_given_up_in_line_never_happens(store: PostgresStore, postgres_url: str) -> None:
-    """The one that the server has goes on without its caller; the one behind it has no connection yet."""
+    """A change that the server has already got goes on without its caller. The change behind it had no connection yet,
+    and never happens."""
     await store.change_cell("counter", add)
     async with connected(postgres_url) as blocker, connected(postgres_url) as looker, blocker.transaction():
         await blocker.fetchval(LOCK, "counter")

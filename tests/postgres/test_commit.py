@@ -271,7 +271,8 @@ async def test_commit_that_has_to_make_way_is_tried_again_a_few_times(
 async def test_handle_of_a_server_that_went_back_does_not_come_back(
     store: PostgresStore, other: PostgresStore, postgres_url: str
 ) -> None:
-    """Its sequence forgets what it has given out; those who remember it must not meet it in another journal."""
+    """The sequence of such a server forgets which handles it gave out. No new journal gets a handle that a worker
+    remembers."""
     remembered = [(await begin(store, f"run-{number}")).journal for number in range(6)]
     async with connected(postgres_url) as one:
         await one.execute("SELECT setval(pg_get_serial_sequence('place.runs', 'key'), 1, false)")

@@ -87,7 +87,7 @@ async def test_a_cut_at_any_request_of_a_run_loses_nothing_and_repeats_nothing(
 async def test_a_commit_can_be_cut_off_from_its_answer(
     postgres_server: PostgresServer, postgres_database: str, proxy: Proxy
 ) -> None:
-    """Requests that commit nothing pass; the one that does is done, and its caller gets no answer."""
+    """Requests that commit nothing pass. The commit is done, and its caller gets no answer."""
     url = through(proxy, postgres_server.url(postgres_database))
     connection = await asyncpg.connect(url)
     await connection.execute("CREATE TABLE cut_off (number INTEGER)")

@@ -1,4 +1,4 @@
-"""What the server's refusals mean: who tries again, on which connection, and what a person is told."""
+"""What the server's refusals mean: who tries again, on which connection, and which error a person gets."""
 
 from __future__ import annotations
 
@@ -123,9 +123,9 @@ MEANINGS: list[tuple[BaseException, str, type[StoreError]]] = [
 ]
 
 
-@pytest.mark.parametrize(("error", "what", "told"), MEANINGS, ids=lambda it: type(it).__name__)
+@pytest.mark.parametrize(("error", "what", "expected"), MEANINGS, ids=lambda it: type(it).__name__)
 def test_an_error_tells_the_state_of_its_connection_and_of_a_write(
-    error: BaseException, what: str, told: type[StoreError]
+    error: BaseException, what: str, expected: type[StoreError]
 ) -> None:
     """An error tells whether its connection is lost, cut, useless or full, and whether the write is known."""
     said = {
@@ -137,7 +137,7 @@ def test_an_error_tells_the_state_of_its_connection_and_of_a_write(
     }
 
     assert ", ".join(name for name, is_so in said.items() if is_so) == what
-    assert type(translate(error, PostgresAddress("postgresql://host/db"), is_write=True)) is told
+    assert type(translate(error, PostgresAddress("postgresql://host/db"), is_write=True)) is expected
     assert type(translate(error, PostgresAddress("postgresql://host/db"), is_write=False)) is not CommitUnknownError
 
 

@@ -35,8 +35,8 @@ WAITING = "SELECT count(*) FROM pg_locks WHERE NOT granted"
 async def test_writer_that_pauses_between_looking_and_writing_finds_no_hole(
     store: PostgresStore, other: PostgresStore, postgres_url: str
 ) -> None:
-    """It has seen the event that it builds on. Before it writes, another one wants to take over, go on, and forget both
-    that event and the one that stands in its way: that one has to wait, and comes too late."""
+    """A late writer has seen the event that it builds on. Before it writes, another writer takes over, goes on and
+    wants to forget that event: it has to wait for the late writer, so that the journal keeps no hole."""
     tree = await begin(store)
     late = tree.twin(other)
     async with connected(postgres_url) as raw, stalling(raw, parse_address(postgres_url).schema):

@@ -67,7 +67,7 @@ def fresh(postgres_server: PostgresServer) -> set[Any]:
 
 @pytest.mark.parametrize("version", range(1, len(query.migrations())))
 async def test_schema_is_the_same_from_every_version(url: str, fresh: set[Any], version: int) -> None:
-    """A database of an earlier version and a new one cannot be told apart."""
+    """A database of an earlier version and a new database cannot be distinguished."""
     async with connected(url) as connection:
         await connection.execute("CREATE SCHEMA outlive; SET search_path TO outlive")
         for number, file in enumerate(query.migrations()[:version], 1):

@@ -96,7 +96,7 @@ async def test_transaction_makes_way(pgbouncer_url: str, monkeypatch: pytest.Mon
 async def test_runs_of_two_engines(
     accounts: PostgresServer, pgbouncer_url: str, postgres_place: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """More transactions than connections: those that stand in each other's way make way, and each commits once."""
+    """With more transactions than connections, transactions that block each other give way, and each commits once."""
     monkeypatch.setattr(transaction, "FLUSH_SECONDS_MAX", 0.1)
     async with (
         outlive.Engine(pgbouncer_url, poll_seconds=0.02) as engine,

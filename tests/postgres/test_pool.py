@@ -281,7 +281,7 @@ async def test_verb_whose_line_is_cut_is_asked_once_more(pool: Pool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("errors", "told", "times", "is_kept"),
+    ("errors", "expected", "times", "is_kept"),
     [
         ([ConnectionResetError("cut")] * 2, StoreUnavailableError, 2, False),
         ([TimeoutError()], StoreUnavailableError, 1, False),
@@ -294,23 +294,23 @@ async def test_verb_whose_line_is_cut_is_asked_once_more(pool: Pool) -> None:
     ids=["cut twice", "late", "shut down", "replica", "disk full", "too large", "not the server's"],
 )
 async def test_verb_that_fails_is_repeated_only_after_a_cut(
-    pool: Pool, errors: list[BaseException], told: type[Exception], times: int, *, is_kept: bool
+    pool: Pool, errors: list[BaseException], expected: type[Exception], times: int, *, is_kept: bool
 ) -> None:
     """A server that is late or has said no is not asked again; a session is thrown away if another may do better."""
     verb = Verb(*errors)
 
-    with pytest.raises(told) as caught:
+    with pytest.raises(expected) as caught:
         await in_time(pool.do_repeatable(verb, "?", is_write=False))
 
-    assert type(caught.value) is told
+    assert type(caught.value) is expected
     assert len(verb.sessions) == times
     assert verb.sessions[-1].is_open is is_kept
     pool.give(await in_time(pool.take()))  # Its place is free in any case.
 
 
-@pytest.mark.parametrize(("is_doubtful", "told"), [(True, CommitUnknownError), (False, StoreUnavailableError)])
+@pytest.mark.parametrize(("is_doubtful", "expected"), [(True, CommitUnknownError), (False, StoreUnavailableError)])
 async def test_write_that_is_cut_off_is_unknown_unless_nothing_was_on_its_way(
-    pool: Pool, told: type[Exception], *, is_doubtful: bool
+    pool: Pool, expected: type[Exception], *, is_doubtful: bool
 ) -> None:
     """A transaction that was not being committed is rolled back; to read it back would cost for nothing."""
 
@@ -322,7 +322,7 @@ async def test_write_that_is_cut_off_is_unknown_unless_nothing_was_on_its_way(
     with pytest.raises(StoreUnavailableError) as caught:
         await pool.do(write, is_write=True)
 
-    assert type(caught.value) is told
+    assert type(caught.value) is expected
 
 
 async def test_doubt_of_one_verb_is_not_left_to_the_next(pool: Pool) -> None:
@@ -340,7 +340,7 @@ async def test_doubt_of_one_verb_is_not_left_to_the_next(pool: Pool) -> None:
 # -- Transactions ------------------------------------------------------------------------------------------------------
 
 FAILURES = pytest.mark.parametrize(
-    ("failure", "told"),
+    ("failure", "expected"),
     [
         (ConnectionResetError("cut"), StoreUnavailableError),
         (TimeoutError(), StoreUnavailableError),
@@ -361,23 +361,23 @@ def transaction_of(pool: Pool) -> PostgresTransaction:
 
 @FAILURES
 async def test_transaction_that_cannot_begin_gives_its_place_back(
-    pool: Pool, failure: BaseException, told: type[BaseException]
+    pool: Pool, failure: BaseException, expected: type[BaseException]
 ) -> None:
     """Nothing has happened, and it is not known what the server makes of that session."""
     session = await pool.take()
     pool.give(session)
     line_of(session).failure = failure
 
-    with pytest.raises(told) as caught:
+    with pytest.raises(expected) as caught:
         await transaction_of(pool).begin(seconds_max=10)
 
-    assert type(caught.value) is told
+    assert type(caught.value) is expected
     await take_another(pool, session)
 
 
 @FAILURES
 async def test_transaction_that_cannot_be_rolled_back_gives_its_place_back(
-    pool: Pool, failure: BaseException, told: type[BaseException]
+    pool: Pool, failure: BaseException, expected: type[BaseException]
 ) -> None:
     """The server rolls back when the session is cut off; a caller that does not want anything of it hears nothing."""
     session = await pool.take()
@@ -386,8 +386,8 @@ async def test_transaction_that_cannot_be_rolled_back_gives_its_place_back(
     line_of(session).is_begun = True
     line_of(session).failure = failure
 
-    if told is asyncio.CancelledError:
-        with pytest.raises(told):
+    if expected is asyncio.CancelledError:
+        with pytest.raises(expected):
             await transaction.rollback()
     else:
         await transaction.rollback()

@@ -1,4 +1,4 @@
-"""Wires that are cut, servers that are killed: what happened is never told wrongly, and everything goes on after it."""
+"""Wires that are cut, servers that are killed: no caller gets a wrong outcome, and everything goes on after it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """What DBOS's tests of queues and debouncers expect, shown with Outlive's own verbs.
 
 Each docstring ends with the rows of `docs/internals/scenarios.md` that it shows; there stand the names of DBOS's tests,
-and for those that Outlive does not pass the reason.
+and the reason for each test that Outlive does not pass.
 """
 
 from __future__ import annotations
@@ -442,7 +442,7 @@ async def test_run_that_kills_its_workers_makes_room_for_the_next(place: Place) 
 
 
 async def test_deadlines_free_the_slots_of_their_runs() -> None:
-    """Those that hang end at their deadlines, and the one behind them has its turn. [DB-Q23]"""
+    """Runs that hang end at their deadlines, and the run behind them has its turn. [DB-Q23]"""
     async with TestEngine() as engine:
         stuck = [await engine.start(dbos_hold, f"{n}", queue=one, timeout=10) for n in range(3)]
         behind = await engine.start(dbos_echo, "behind", queue=one, timeout=100)
@@ -471,7 +471,7 @@ async def test_deadline_survives_the_worker(place: Place) -> None:
 
 
 async def test_delayed_run_is_there_and_begins_when_it_is_due() -> None:
-    """It is found among those that wait, in the list and in the queue. [DB-Q38]"""
+    """A delayed run is found among the pending runs, in the list and in the queue. [DB-Q38]"""
     async with TestEngine() as engine:
         begun = engine.now()
         run = await engine.start(dbos_echo, "late", queue=free, delay=60)

@@ -186,7 +186,8 @@ async def test_no_more_runs_than_the_queue_allows(place: Place) -> None:
 
 
 async def test_queue_of_the_workflow_is_that_of_its_runs(place: Place) -> None:
-    """Those that are started, by a program, by name and by another run; but none that says another one."""
+    """Runs that a program starts, by name or not, or that another run starts, get in line in the queue of the
+    workflow. A run whose start names another queue does not."""
     async with place.engine() as engine:
         runs = [
             await engine.start(single_visit, "a"),
@@ -243,7 +244,7 @@ async def test_waiting_run_keeps_its_slot_or_gives_it_back() -> None:
 
 
 async def test_priority_goes_first() -> None:
-    """Among those that wait."""
+    """The run with the highest priority in the line begins first."""
     async with TestEngine() as engine:
         holder = await engine.start(queued_wait, "holder", queue=ranked)
         await engine.settle()
@@ -548,7 +549,8 @@ async def test_verbs_of_queues_refuse_what_cannot_be() -> None:
 
 @pytest.mark.parametrize("verb", ["stats", "pause", "resume", "drain", "reset"])
 async def test_a_misspelt_queue_is_refused(verb: str) -> None:
-    """With the one that may be meant: who pauses a queue in a hurry must not pause nothing."""
+    """The error names a queue with a similar name, so that a person who pauses a queue in a hurry does not pause
+    nothing."""
     async with TestEngine() as engine:
         await engine.queues.set("emails", concurrency=3)
         with pytest.raises(QueueNotFoundError, match="did you mean 'emails'") as caught:

@@ -1,6 +1,6 @@
 """A process that dies in the middle of its work: `LEDGER=... WAY=... python -m tests.recovery.program URL`.
 
-Every effect is a line in the ledger. The first process to come to the deadly place dies there, in the way it is told.
+Every effect is a line in the ledger. The first process to come to the deadly place dies there, in the way of `WAY`.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ PARKED = RunParked(at=1, reason="why not")
     ],
 )
 def test_run_is_new_that_was_created_and_never_moved(events: list[Any], *, expected: bool) -> None:
-    """Nobody has told its observers anything of it."""
+    """Its observers have heard nothing of it."""
     assert expected == is_new(events)
 
 

@@ -268,7 +268,7 @@ class Fleet:
         self.look_now = look_now
 
     async def find_lost(self, worker_id: str) -> list[Any]:
-        """Those that are planned."""
+        """The sessions that the test has planned as lost."""
         self.looks += 1
         lost, self.lost = self.lost, []
         return lost
@@ -326,7 +326,7 @@ async def test_the_dead_are_looked_for_about_once_a_second_and_when_a_worker_may
 
 @pytest.mark.parametrize("is_named", [True, False])
 async def test_named_worker_ends_its_former_lives_once(*, is_named: bool) -> None:
-    """Those that live, have its name, are not itself and did not begin after it; and only when it begins."""
+    """A named worker ends, only when it begins, the live sessions of its name that did not begin after its own."""
     fleet, clock, counters = Fleet(), FixedClock(), Counters()
     fleet.workers = [
         session("me"),

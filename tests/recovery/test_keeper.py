@@ -229,7 +229,7 @@ class RacingTrust:
 
 
 async def test_session_that_is_given_up_while_its_renewal_is_noted_is_not_trusted(clock: HandClock) -> None:
-    """The two threads meet in the middle of a line: the one that gives up has the last word."""
+    """Two threads meet in the middle of a line, and the thread that gives the session up has the last word."""
     trust: Any = RacingTrust()
     beat = SlowBeat(clock, seconds=0.0, is_away=False)
     lost: list[str] = []

@@ -168,7 +168,7 @@ async def test_run_that_could_not_be_taken_in_is_taken_in_again(place: Place) ->
 
 
 async def test_commit_that_is_abandoned_on_its_way_is_not_tried_for_ever() -> None:
-    """The engine has stopped at the very moment at which the answers to the batch before were to be told."""
+    """The engine has stopped at the very moment at which the callers of the batch before were to get their answers."""
     store = MemoryStore(clock=ManualClock())
     committer = Committer(store, counters=Counters(), batch_max=1, overlaps=True)
     answered = asyncio.Event()

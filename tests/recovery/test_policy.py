@@ -315,7 +315,7 @@ async def until_resumed(engine: outlive.Engine) -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "told"),
+    ("settings", "message"),
     [
         ({"orphans_at_start_max": 0}, r"orphans_at_start_max=0 .*a whole number from 1 on"),
         ({"orphans_per_check_max": 1.5}, r"orphans_per_check_max=1.5 .*a whole number from 1 on"),
@@ -325,9 +325,9 @@ async def until_resumed(engine: outlive.Engine) -> None:
         ({"resume_age_max": 0}, "or None for no limit"),
     ],
 )
-def test_settings_that_make_no_sense_are_refused(settings: dict[str, Any], told: str) -> None:
+def test_settings_that_make_no_sense_are_refused(settings: dict[str, Any], message: str) -> None:
     """The message names the setting and what it may be."""
-    with pytest.raises(ConfigurationError, match=told):
+    with pytest.raises(ConfigurationError, match=message):
         Recovery(**settings)
 
 

@@ -69,7 +69,7 @@ def test_a_value_that_was_not_short_is_not_repeated() -> None:
 
 
 def test_a_store_that_is_away_shows_nothing_of_its_place() -> None:
-    """The address of a store and the reason stay on the server; the run that was perhaps started is told."""
+    """The address of a store and the reason stay on the server; the error names the run that was perhaps started."""
     found = crossed(outlive.errors.CommitUnknownError("/var/lib/secret", "SELECT", run_id="order-7"))
 
     assert isinstance(found, StoreUnavailableError)

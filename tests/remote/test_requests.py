@@ -191,7 +191,7 @@ async def lose_parcel() -> None:
 
 
 async def test_events_of_a_run_are_followed_as_they_come() -> None:
-    """First those that there are; and a run that is parked says so, as nothing more comes."""
+    """Existing events come first. Then each event comes as it happens, also that the run is parked."""
     seen: list[Any] = []
     async with outlive.Engine("memory:") as engine, served(engine) as url, outlive.connect(url) as remote:
         run = await remote.start(lose_parcel)

@@ -39,7 +39,7 @@ async def values_refund(order: str) -> str:
 
 @outlive.workflow
 async def values_bill(cents: int) -> str:
-    """A row of a batch; nothing is billed to those who owe nothing."""
+    """A row of a batch; a customer who owes nothing gets no bill."""
     if not cents:
         raise ValueError("nothing to pay")
     return f"{cents} cents"

@@ -1,4 +1,4 @@
-"""An engine and a connection have the same verbs: their names, parameters and results are those that are declared."""
+"""An engine and a connection have the same verbs, with the names, parameters and results that are declared."""
 
 from __future__ import annotations
 

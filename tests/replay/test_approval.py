@@ -111,7 +111,7 @@ async def asks_with_patience() -> str:
 
 @workflow()
 async def asks_and_is_failed() -> str:
-    """Nobody can be told."""
+    """A notice that cannot be sent."""
     answer = await wait_for_approval("refund", notify=tell_nobody, remind_every=DAY)
     return answer.by
 
@@ -156,13 +156,14 @@ def test_a_decision_may_come_at_any_time(seed: int | None) -> None:
 
 
 def test_reminders_escalation_and_deadline_come_when_they_should() -> None:
-    """People are told at once and every day, others after two and a half days, nobody after five."""
+    """Assignees are notified at once and every day, others after two and a half days, and after five days no person
+    is."""
     life = live(asks_all, crash_at=range(100))
 
-    told = [event.payload for event in life.journal if isinstance(event, ApprovalEscalated)]
+    events = [event.payload for event in life.journal if isinstance(event, ApprovalEscalated)]
     assert life.result == "approval 'refund' was not decided by finance, boss before its deadline"
     assert kinds(life) == ["Requested", "Escalated", "Closed"]
-    assert [msgspec.json.decode(unpack(payload)) for payload in told] == [["finance", "boss"]]
+    assert [msgspec.json.decode(unpack(payload)) for payload in events] == [["finance", "boss"]]
     # Requested, four reminders before the deadline, and one escalation.
     assert [name.partition("/watch")[2] for name in life.steps_run if "tell" in name] == [
         ".1/tell",
@@ -278,8 +279,8 @@ def test_an_approval_that_is_asked_again_says_why_and_keeps_its_deadline() -> No
     (closed,) = [event for event in life.journal if isinstance(event, ApprovalClosed)]
     assert closed.at == START_AT + 5 * DAY * 1_000_000
     assert kinds(life) == ["Requested", "Decided", "Requested", "Escalated", "Closed"]
-    told = [wait.detail for books in life.books for wait in books.waits if wait.kind is WaitKind.APPROVAL]
-    assert "(asked again, as the decision could not be used: it cannot be read as Refund: " in told[-1]
+    expected = [wait.detail for books in life.books for wait in books.waits if wait.kind is WaitKind.APPROVAL]
+    assert "(asked again, as the decision could not be used: it cannot be read as Refund: " in expected[-1]
     assert_replays(life)
 
 

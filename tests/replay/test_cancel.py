@@ -311,7 +311,7 @@ def test_the_timer_of_a_timeout_is_gone_when_the_run_ends_in_time() -> None:
 
 
 async def in_the_background(name: str) -> None:
-    """Runs until it is told to stop, and cleans up then."""
+    """Runs until it is cancelled, and cleans up then."""
     try:
         while True:
             await asyncio.sleep(10)

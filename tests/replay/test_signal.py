@@ -217,7 +217,7 @@ async def listening_parent() -> list[str]:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_signal_belongs_to_one_run_of_the_tree(seed: int | None) -> None:
-    """Parent and child each get the one that was sent to them."""
+    """Parent and child each get the signal that was sent to them."""
     code = Code(listening_parent, listening_child)
     messages = {2: [signal("go", "for 1", run=1), signal("go", "for 0")]}
     life = live(listening_parent, code=code, seed=seed, inject=messages, crash_at=range(100))

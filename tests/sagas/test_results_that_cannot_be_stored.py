@@ -151,8 +151,8 @@ async def test_every_death_leaves_nothing_behind() -> None:
 async def test_a_saga_that_goes_on_keeps_the_rest() -> None:
     """A step that failed has left nothing, as always."""
     async with TestEngine() as engine:
-        told = await (await engine.start(unkept_caught)).result()
-    assert "cannot be stored" in told[0]
+        answer = await (await engine.start(unkept_caught)).result()
+    assert "cannot be stored" in answer[0]
     assert stage.values["held"] == {"room"}
 
 
@@ -252,7 +252,7 @@ async def test_a_step_in_a_transaction_needs_no_undo() -> None:
 
 @outlive.step(undo=release_step)
 async def unkept_stubborn(name: str) -> Any:
-    """Goes on when it is told to stop."""
+    """Goes on when it is cancelled."""
     stage.call(name)
     hold(name)
     with suppress(asyncio.CancelledError):

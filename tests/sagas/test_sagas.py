@@ -285,7 +285,7 @@ async def test_cancelling_a_parked_roll_back_says_what_is_lost(engine: outlive.E
 
 
 async def test_a_plain_function_can_undo(engine: outlive.Engine) -> None:
-    """It becomes a step named after the one that it undoes, with patience of its own."""
+    """The function becomes a step that is named after the step that it undoes, and is retried for longer."""
     assert saga_book.call_options.undo is not None
     assert "saga_book.undo" == saga_book.call_options.undo.name
     retry = saga_book.call_options.undo.options.retry

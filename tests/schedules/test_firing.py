@@ -60,7 +60,8 @@ async def test_a_tick_starts_a_run_with_its_time(world: World) -> None:
 
 @pytest.mark.every_store
 async def test_a_run_of_a_schedule_sleeps_and_waits_like_any_other(world: World) -> None:
-    """It has a timer, then a signal; the one that was started beside it is none of the schedule. [TS-S16]"""
+    """A run of a schedule waits for a timer and then for a signal. A run that was started beside it does not belong to
+    the schedule. [TS-S16]"""
     async with world.engine(schedules=True) as engine:
         await engine.schedules.set("patient", outlive.cron("0 23 14 11 *"), tick_patient)
         other = await engine.start(tick_patient, id="other")

@@ -210,7 +210,8 @@ async def test_a_caller_of_some_workflows_changes_no_run_of_another(engine: Test
 
 
 async def test_why_a_run_waits_tells_nothing_of_runs_of_another_workflow(engine: TestEngine) -> None:
-    """Those that hold the slots of its queue are not its own; the key that may see all gets their ids. [S3 S33]"""
+    """A key that is bound to a workflow does not learn which runs of another workflow hold the slots of its queue. A
+    key that may see all runs gets their ids. [S3 S33]"""
     await engine.queues.set("narrow", concurrency=2)
     for workflow, run_id in ((shop.api_patient, "theirs"), (shop.api_polite, "mine"), (shop.api_polite, "waits")):
         await engine.start(workflow, id=run_id, queue="narrow")

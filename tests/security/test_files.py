@@ -137,7 +137,7 @@ async def test_a_hostile_file_is_an_error_and_no_crash(tmp_path: Path, seed: int
 
 @pytest.mark.parametrize("role", list(Role), ids=lambda role: role.value)
 def test_no_connection_trusts_the_schema_of_a_file(tmp_path: Path, role: Role) -> None:
-    """Its views and triggers are of those who made the file, and so are the sizes that its pages name. [S22]"""
+    """A stranger may have made the views and triggers of the file, and the sizes that its pages name. [S22]"""
     file = tmp_path / "runs.db"
     with outlive.Engine(f"sqlite:{file}", worker=False).sync:
         connection = connect(file, role, LockWait())

@@ -251,7 +251,7 @@ async def test_an_event_of_a_run_that_is_not_in_the_tree_is_refused(file: Forged
 
 
 async def test_an_imported_run_takes_no_id_from_a_run_that_is_here(file: Forged) -> None:
-    """The one that is here stays as it is. [S46]"""
+    """An import with the id of an existing run is refused, and the existing run goes on. [S46]"""
     file.head["root_id"] = file.head["run_id"] = "at-home"
 
     async with outlive.Engine("memory:") as engine:

@@ -130,7 +130,7 @@ async def test_no_start_takes_the_slots_of_another_queue(engine: TestEngine, doo
 async def test_the_queue_of_the_workflow_takes_keys_and_priorities(
     engine: TestEngine, door: str, said: dict[str, str]
 ) -> None:
-    """Named or not, it is the one that the workflow declares, with what it declares."""
+    """A bound key may name the queue that the workflow declares or leave it out, and may give a key and a priority."""
     bound = await caller(engine, workflows=["keys.mail"])
 
     placed = await bound.post(f"/api/v1{BY_QUEUE[door][0]}", sent(door, **said, key="customer-7", priority=3))

@@ -68,7 +68,8 @@ async def test_a_token_follows_its_run(engine: TestEngine) -> None:
 
 
 async def test_a_token_can_do_nothing_else(engine: TestEngine) -> None:
-    """Not with its own run either: every operation but three is refused, those that are added later too. [S6]"""
+    """A token of a run is refused by every operation but three, for its own run too. An operation that is added later
+    is refused as well. [S6]"""
     token = await made(engine, key=await viewer(engine))
     caller = Caller(Api(engine, auth="keys"), key=token)
     passed = []

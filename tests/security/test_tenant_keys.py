@@ -503,7 +503,7 @@ async def test_a_position_in_the_journal_of_another_tenant_leads_nowhere(engine:
 
 
 async def test_why_a_run_waits_names_no_run_of_another_tenant(engine: TestEngine) -> None:
-    """Those that hold the slots of the queue that tenants share. [S33]"""
+    """Tenants that share a queue do not learn which runs of other tenants hold its slots. [S33]"""
     await engine.queues.set("narrow", concurrency=1)
     for tenant, run_id in (("b", "b-holds"), ("a", "a-stands")):
         await engine.start(tagged_waits, MARK, id=run_id, queue="narrow", tags={"tenant": tenant})

@@ -35,7 +35,7 @@ async def clipped(text: str) -> str:
 
 @outlive.workflow(name="waiting_keys.patient")
 async def patient() -> str:
-    """Ends with what it is told."""
+    """Ends with the signal that it got."""
     return str(await outlive.wait_for_signal("go"))
 
 

@@ -61,7 +61,7 @@ async def asked() -> str:
 
 
 async def cells(engine: TestEngine) -> list[str]:
-    """Those that may become many."""
+    """The names of the cells of which there may be many."""
     names = await store_of(engine).examiner.list_cells(limit=100)
     return [name for name in names if not name.startswith(("@", "outlive.retention", "outlive.blobs", CELL_TURNS_CELL))]
 

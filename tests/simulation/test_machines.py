@@ -1,4 +1,4 @@
-"""Machines in the simulator: what they do is drawn and can be told, and what is not allowed is noticed."""
+"""Machines in the simulator: their acts are drawn and can be printed, and forbidden acts are noticed."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ def test_rooms_must_fit_into_all_tiers(seconds: list[float], *, is_right: bool) 
 
 
 def test_a_call_needs_a_room_of_its_own_process_and_its_instant() -> None:
-    """One for each call, of which it has heard, and not before."""
+    """Each call needs room that its own process has reserved, and may not begin before the instant of that room."""
     world = World(0)
     audit, mine, other = LimitAudit(world), loop_of(world), loop_of(world)
     for at, whose in ((0, mine), (2 * MICROSECONDS, mine), (6 * MICROSECONDS, None)):

@@ -151,9 +151,9 @@ def test_a_seed_is_the_same_story_every_time(seed: int) -> None:
 
 def test_a_seed_is_the_same_story_in_every_process() -> None:
     """Not even the order of sets, which differs between processes. One of the seeds has machines."""
-    told = {_told(hash_seed, seeds=(11, 14)) for hash_seed in ("1", "2")}
+    expected = {_told(hash_seed, seeds=(11, 14)) for hash_seed in ("1", "2")}
 
-    assert 1 == len(told)
+    assert 1 == len(expected)
 
 
 def test_a_plan_can_be_kept() -> None:
@@ -176,8 +176,8 @@ def test_a_failing_seed_tells_the_command_that_plays_it_again() -> None:
 
 
 def _check(report: Report, seeds: int) -> None:
-    told = [f"python -m proof.simulation --seed {it.seed}: {it.violations}" for it in report.failures]
-    assert [] == told
+    expected = [f"python -m proof.simulation --seed {it.seed}: {it.violations}" for it in report.failures]
+    assert [] == expected
     assert seeds == report.seeds
 
 

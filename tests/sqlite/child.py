@@ -62,7 +62,7 @@ async def create(path: str, run_id: str) -> None:
 
 
 async def work(path: str, worker_id: str) -> None:
-    """Claim what is due, and live until told otherwise."""
+    """Claim what is due, and live until standard input says otherwise."""
     store = store_at(path)
     await store.open()
     await hire(store, worker_id)

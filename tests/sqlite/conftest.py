@@ -117,7 +117,7 @@ async def on_disk(path: Path, clock: ManualClock, disk: WatchedDisk) -> AsyncIte
 
 @pytest.fixture
 def spawn() -> Iterator[Callable[..., Child]]:
-    """Starts children, and ends those that are left."""
+    """Starts children, and ends the children that still run."""
     children = []
 
     def spawn_one(job: str, *arguments: object) -> Child:

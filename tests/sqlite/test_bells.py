@@ -34,7 +34,8 @@ async def heard(bells: list[str], *wanted: str) -> None:
 
 
 async def test_ring_is_heard_by_all_other_processes(tmp_path: Path) -> None:
-    """Each id once, but not by the one that rings; many at once are one ring for all runs."""
+    """Every other process hears each id once, and the process that rings hears nothing. Many ids at once are one ring
+    for all runs."""
     rings: list[list[str]] = [[], [], []]
     bells = [Bells(tmp_path / "bells", READERS) for _ in rings]
     assert [bell.listen(ring.append) for bell, ring in zip(bells, rings, strict=True)] == [True] * 3

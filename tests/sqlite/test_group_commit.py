@@ -141,7 +141,7 @@ async def test_conflict_of_one_caller_is_not_that_of_another(store: SqliteStore)
 async def test_disk_that_fails_when_a_group_is_taken_apart_fails_only_who_writes(
     on_disk: SqliteStore, disk: WatchedDisk
 ) -> None:
-    """A conflict makes everybody write alone: one is told that nobody knows, the other that it came too late."""
+    """After a conflict each caller writes alone: one gets an unknown outcome, the other hears that it came too late."""
     trees = [await begin(on_disk, f"run-{number}") for number in range(2)]
     late = trees[1].twin()
     await trees[1].step()

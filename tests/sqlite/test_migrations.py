@@ -21,7 +21,7 @@ Spawn = Callable[..., Any]
 
 
 async def test_eight_processes_make_one_schema(path: Path, clock: ManualClock, spawn: Spawn) -> None:
-    """One of those that start at once migrates, and each can write when it has opened."""
+    """One of eight processes that start at once migrates, and each can write when it has opened the store."""
     children = [spawn("create", path, f"run-{number}") for number in range(8)]
     for child in children:
         assert child.hear() == "ready"
@@ -145,7 +145,7 @@ async def test_folder_in_place_of_a_file_is_refused(tmp_path: Path, clock: Manua
 
 
 async def test_missing_folder_is_not_made(tmp_path: Path, clock: ManualClock) -> None:
-    """A misspelt path is told, with the command that helps if it was meant."""
+    """A misspelt path is an error, which names the command that helps if the path was meant."""
     with pytest.raises(StoreUnavailableError, match=f"mkdir -p {tmp_path}/a/b"):
         await SqliteStore(tmp_path / "a" / "b" / "c.db", clock=clock).open()
 
@@ -253,7 +253,7 @@ async def test_database_of_the_first_schema_is_brought_up_to_date(path: Path, cl
 
 @pytest.mark.parametrize("version", range(1, len(migrations())))
 async def test_schema_is_the_same_from_every_version(path: Path, clock: ManualClock, version: int) -> None:
-    """A file of an earlier version and a new one cannot be told apart."""
+    """A file of an earlier version and a new file cannot be distinguished."""
     earlier = path.with_name("earlier.db")
     with apsw.Connection(str(earlier)) as connection:
         for number, file in enumerate(migrations()[:version], 1):

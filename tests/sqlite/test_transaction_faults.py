@@ -53,7 +53,7 @@ def refuse_once(monkeypatch: pytest.MonkeyPatch, statement: str, error: apsw.Err
 
 
 async def test_full_disk_ends_the_transaction(store: SqliteStore) -> None:
-    """The step is told with its own statement; what it wrote before is gone, too."""
+    """The step gets the error of its own statement; what it wrote before is gone, too."""
     tree = await begin(store)
     await write_note(tree, "first")
     await leave_pages(store, 5)
@@ -123,7 +123,7 @@ async def test_full_disk_at_the_commit_leaves_nothing(store: SqliteStore, monkey
 
 
 async def test_full_disk_while_the_journal_is_appended_leaves_nothing_of_the_step(store: SqliteStore) -> None:
-    """It is told, and what was to be committed with it is written without it."""
+    """The step gets the error, and what was to be committed with it is written without it."""
     tree, other = await begin(store), await begin(store, "other")
     await write_note(tree, None)
     await leave_pages(store, 5)

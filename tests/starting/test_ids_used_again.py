@@ -37,7 +37,7 @@ async def again_other() -> None:
 @pytest.mark.every_store
 @pytest.mark.parametrize("store", ["memory", "sqlite", "postgres"])
 async def test_id_is_used_again(store: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
-    """An open run is the one that was asked for; one that has ended makes room, and keeps its history."""
+    """A start with the id of an open run gets that run. A run that has ended makes room, and keeps its history."""
     urls = {"memory": "memory:", "sqlite": f"sqlite:{tmp_path}/runs.db"}
     url = urls[store] if store in urls else request.getfixturevalue("postgres_url")
     async with TestEngine(url) as engine:

@@ -170,16 +170,16 @@ async def asking_process() -> list[dict[str, object]]:
 
 @outlive.workflow
 async def looking_sharply() -> list[str]:
-    told = []
+    seen = []
     try:
         await look_sharply("left")
     except Unsharp as error:
-        told.append(f"{error} {error.where} {error.__cause__!r}")
+        seen.append(f"{error} {error.where} {error.__cause__!r}")
     try:
         await look_sharply_again()
     except KeyError as error:
-        told.append(repr(error))
-    return told
+        seen.append(repr(error))
+    return seen
 
 
 @outlive.workflow
@@ -188,7 +188,7 @@ async def dying_in_process_once(file: str, how: int) -> str:
 
 
 async def how_it_died(step: Awaitable[None]) -> str:
-    """What the workflow is told of the process of a step."""
+    """The error that the workflow gets about the process of a step."""
     try:
         await step
     except ProcessDiedError as error:

@@ -31,8 +31,8 @@ async def test_killed_process_leaves_what_its_steps_promise(tmp_path: Path, kind
     """Every entry of the ledger is there once; a step that is called once is called once."""
     assert -signal.SIGKILL == live(tmp_path, kind).returncode
     again = live(tmp_path, kind)
-    told = "step kill_once of run run-1 was interrupted and is not called again" if kind == KINDS[2] else ""
-    assert (0, told) == (again.returncode, again.stderr.strip())
+    message = "step kill_once of run run-1 was interrupted and is not called again" if kind == KINDS[2] else ""
+    assert (0, message) == (again.returncode, again.stderr.strip())
     answer = "interrupted" if kind == KINDS[2] else "called"
     assert f"10, 11, {answer}" == again.stdout.strip()
 

@@ -178,7 +178,7 @@ async def test_nothing_is_called_before_the_intent_is_durable(place: Place) -> N
 async def test_interrupted_once_step_is_not_called_again(
     place: Place, workflow: outlive.types.Workflow[..., str]
 ) -> None:
-    """After a crash in the middle of the call the workflow is told, and goes on with what it decides."""
+    """After a crash in the middle of the call the workflow gets an error, and goes on with what it decides."""
     engine = await place.engine().__aenter__()
     run = await engine.start(workflow, "a", id="run-1")
     await stage.gate("a").reached()

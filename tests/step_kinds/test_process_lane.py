@@ -1,4 +1,4 @@
-"""The lane of step processes, with processes that a test makes up: what becomes of those that cannot begin."""
+"""The lane of step processes, with processes that a test makes up, some of which cannot begin."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ async def test_process_of_a_step_may_have_children_of_its_own(world: World) -> N
 
 
 @pytest.mark.parametrize(
-    ("exitcode", "told"),
+    ("exitcode", "message"),
     [
         (0, "ended by itself with exit code 0"),
         (3, "ended by itself with exit code 3"),
@@ -190,7 +190,7 @@ async def test_process_of_a_step_may_have_children_of_its_own(world: World) -> N
         (None, "died"),
     ],
 )
-async def test_error_says_how_the_process_ended(world: World, exitcode: int | None, told: str) -> None:
+async def test_error_says_how_the_process_ended(world: World, exitcode: int | None, message: str) -> None:
     """So that a person knows where to look."""
     lane = new_lane()
     world.exitcode = exitcode
@@ -198,7 +198,7 @@ async def test_error_says_how_the_process_ended(world: World, exitcode: int | No
     borrowing = asyncio.ensure_future(borrow(lane))
     await in_time(asyncio.to_thread(world.is_starting.wait, 20))
     lane.close()
-    with pytest.raises(ProcessDiedError, match=f"{told} before it could begin"):
+    with pytest.raises(ProcessDiedError, match=f"{message} before it could begin"):
         await in_time(borrowing)
 
 

@@ -310,10 +310,10 @@ async def test_ctrl_c_is_the_affair_of_the_script(play: Play, tmp_path: Path, wh
     processes = await written(tmp_path / "long")
     os.killpg(script.pid, signal.SIGINT)
 
-    _, told = await ended(script)
+    _, output = await ended(script)
     await gone(processes)
-    assert 1 == told.count("KeyboardInterrupt\n"), told
-    assert "time.sleep" not in told
+    assert 1 == output.count("KeyboardInterrupt\n"), output
+    assert "time.sleep" not in output
 
 
 async def test_process_of_a_step_can_be_interrupted_though_its_parent_ignores_that() -> None:
@@ -327,9 +327,9 @@ async def test_script_without_a_guard_gets_an_error_with_what_it_lacks(play: Pla
     """It would start another engine in each process, and wait for itself."""
     script = play(f"{SCRIPT}\nasyncio.run(main())\n", "short")
 
-    _, told = await ended(script)
-    assert 'if __name__ == "__main__":' in told
-    assert "ProcessDiedError" in told
+    _, output = await ended(script)
+    assert 'if __name__ == "__main__":' in output
+    assert "ProcessDiedError" in output
     assert 1 == script.returncode
 
 

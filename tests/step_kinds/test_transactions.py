@@ -477,15 +477,15 @@ class Told:
     """A transaction of a test."""
 
     def __init__(self) -> None:
-        self.told: list[tuple[Any, ...]] = []
+        self.asked: list[tuple[Any, ...]] = []
 
-    def execute(self, *told: Any) -> None:
+    def execute(self, *asked: Any) -> None:
         """Note what was asked."""
-        self.told.append(told)
+        self.asked.append(asked)
 
-    def fetchval(self, *told: Any) -> int:
+    def fetchval(self, *asked: Any) -> int:
         """Note what was asked."""
-        self.told.append(told)
+        self.asked.append(asked)
         return 42
 
 
@@ -494,7 +494,7 @@ def test_outside_a_run_the_caller_gives_the_transaction() -> None:
     tx = Told()
 
     assert 42 == ledger_credit_on_thread.fn(tx, "ann", 3)
-    assert 2 == len(tx.told)
+    assert 2 == len(tx.asked)
 
 
 def test_function_without_a_place_for_the_transaction_is_refused() -> None:

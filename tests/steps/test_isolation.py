@@ -236,8 +236,8 @@ async def test_a_step_called_in_a_step_is_a_plain_function(engine: outlive.Engin
     run = await engine.start(isolated_steps_in_steps)
 
     assert "innerfrom a workflow" == await in_time(run.result())
-    told: list[Any] = [type(event).__name__ for event in await journal_of(run)]
-    assert ["RunCreated", "StepSucceeded", "RunSucceeded"] == told
+    events: list[Any] = [type(event).__name__ for event in await journal_of(run)]
+    assert ["RunCreated", "StepSucceeded", "RunSucceeded"] == events
 
 
 async def test_a_timeout_inside_a_step_is_the_step_s_own(engine: outlive.Engine) -> None:

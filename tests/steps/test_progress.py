@@ -1,4 +1,4 @@
-"""Heartbeats: how far a step came is in the journal, and its next attempt is told."""
+"""Heartbeats: how far a step came is in the journal, and its next attempt gets it."""
 
 from __future__ import annotations
 
@@ -176,11 +176,11 @@ async def test_a_cancelled_step_can_save_nothing_any_more(engine: outlive.Engine
     assert [] == await events_of(run, StepProgressed)
 
 
-@pytest.mark.parametrize(("what", "told"), [("object", "UnserialisableError"), ("large", "PayloadTooLargeError")])
-async def test_progress_that_cannot_be_stored_is_refused_in_the_step(place: Place, what: str, told: str) -> None:
+@pytest.mark.parametrize(("what", "expected"), [("object", "UnserialisableError"), ("large", "PayloadTooLargeError")])
+async def test_progress_that_cannot_be_stored_is_refused_in_the_step(place: Place, what: str, expected: str) -> None:
     """The step hears of it where it calls `heartbeat`, and the run is none the worse for it."""
     limits = Limits(payload_bytes_max=1_000, payload_inline_bytes_max=1_000)
     async with place.engine(limits=limits) as engine:
         run = await engine.start(progressing_wrongly, what)
 
-        assert [told, "after"] == await in_time(run.result())
+        assert [expected, "after"] == await in_time(run.result())

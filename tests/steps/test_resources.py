@@ -184,7 +184,7 @@ async def test_health_check_says_nothing_or_true_of_a_healthy_resource(said: obj
 
 
 async def test_first_users_share_one_set_up_that_no_cancelled_step_ends() -> None:
-    """The one that began it is cancelled; the other gets what it made."""
+    """The step that began the set-up is cancelled, and the other step gets the resource."""
     stage.values["slow"] = True
     async with TestEngine() as engine:
         first = await engine.start(one_save, "lamp")
@@ -250,7 +250,7 @@ async def both(*, a: str = "", b: str = "") -> None:
 
 
 async def test_outside_of_a_run_the_caller_gives_the_resource() -> None:
-    """By name or by position; without, it is told what to give."""
+    """A plain call gives the resource by name or by position; without it, the error says what to give."""
     assert "lamp in own" == await save("lamp", db=Pool("own"))
     assert "lamp in own" == await save("lamp", Pool("own"))
     assert "near by here" == load(near="near", client="here")  # type: ignore[comparison-overlap]

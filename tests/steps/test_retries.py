@@ -181,7 +181,8 @@ async def test_a_waiting_attempt_holds_no_slot(place: Place) -> None:
 
 
 async def test_a_waiting_attempt_does_not_hold_up_the_rest_of_its_run(place: Place) -> None:
-    """A step beside the one that waits goes on, and the retry comes in time while that one still runs."""
+    """A step goes on beside a step that waits for its retry, and the retry comes in time while the other step still
+    runs."""
     async with place.engine() as engine:
         run = await engine.start(retrying_beside_another, 1)
         await stage.gate("other").reached()
@@ -250,15 +251,17 @@ async def test_time_that_has_passed_before_a_crash_counts(place: Place) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "attempts", "told"),
+    ("kind", "attempts", "expected"),
     [("flaky", 5, "FlakyError"), ("flakier", 5, "FlakierError"), ("hopeless", 1, "StepFailedError")],
 )
-async def test_only_what_is_worth_it_is_retried(engine: outlive.Engine, kind: str, attempts: int, told: str) -> None:
+async def test_only_what_is_worth_it_is_retried(
+    engine: outlive.Engine, kind: str, attempts: int, expected: str
+) -> None:
     """`Retry.on` says which exceptions, subclasses too, are tried again; they reach the workflow as themselves.
     [TS-R12]"""
     run = await engine.start(retrying_picky, kind)
 
-    assert told == await in_time(run.result())
+    assert expected == await in_time(run.result())
     assert attempts == len(stage.calls)
 
 

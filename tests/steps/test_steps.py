@@ -204,14 +204,14 @@ async def test_a_registered_exception_reaches_the_workflow_as_itself(engine: out
 
 async def test_an_unregistered_exception_reaches_the_workflow_as_step_failed(engine: outlive.Engine) -> None:
     """Nothing of it is lost: type, message, attributes, notes, cause and traceback are on `StepFailedError`."""
-    told = await in_time((await engine.start(stepping_secret)).result())
+    answer = await in_time((await engine.start(stepping_secret)).result())
 
-    assert f"{__name__}.SecretError" == told["type"]
-    assert "('hidden', 42)" in str(told["text"])
-    assert {"code": 7} == told["attributes"]
-    assert ["a note"] == told["notes"]
-    assert "OSError(5, 'disk')" == told["cause"]
-    assert told["is_traceback"]
+    assert f"{__name__}.SecretError" == answer["type"]
+    assert "('hidden', 42)" in str(answer["text"])
+    assert {"code": 7} == answer["attributes"]
+    assert ["a note"] == answer["notes"]
+    assert "OSError(5, 'disk')" == answer["cause"]
+    assert answer["is_traceback"]
 
 
 @pytest.mark.parametrize("on_thread", [False, True])

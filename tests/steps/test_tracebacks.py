@@ -90,7 +90,7 @@ async def failing(
 @pytest.mark.parametrize("attempt", [1, 9])
 async def test_the_lines_of_the_step_are_in_what_is_printed(attempt: int) -> None:
     """The workflow and the client see the file, the line and the function in the step, below the line that called it,
-    for classes that are rebuilt and for those that are not."""
+    for classes that are rebuilt and for other classes."""
     SEEN.clear()
     async with TestEngine() as engine:
         printed = "".join(traceback.format_exception(await failing(engine, buys, attempt)))

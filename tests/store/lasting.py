@@ -14,7 +14,7 @@ from outlive._kernel.store.postgres.connection import Connection, connect
 
 
 class LastingConnections:
-    """Those that no store has, by the address that they lead to."""
+    """Connections that no store has at the moment, by their address."""
 
     def __init__(self) -> None:
         self._free: dict[PostgresAddress, list[Connection]] = {}

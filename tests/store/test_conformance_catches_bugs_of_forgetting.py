@@ -77,7 +77,7 @@ class KeepsItems(Defective):
 
 
 class ForgetsAllChildren(Defective):
-    """Also those that came later."""
+    """Forgets the children that came later, too."""
 
     found_by = "test_ended_children_are_gone_with_their_items"
 

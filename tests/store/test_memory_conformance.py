@@ -42,7 +42,7 @@ async def test_closed_store_leaves_no_transaction_open() -> None:
 
 
 async def test_transaction_that_sqlite_gave_up_blocks_no_other() -> None:
-    """Its step is told, and the next one begins when that step has ended."""
+    """A step whose transaction SQLite gave up gets an error, and the next step begins when that step has ended."""
     store = MemoryStore(clock=ManualClock())
     tree = await begin(store)
     step = await store.begin()

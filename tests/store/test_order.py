@@ -1,4 +1,4 @@
-"""Which changes may be written with one statement: those that come out the same in any order."""
+"""Changes may be written with one statement if they come out the same in any order."""
 
 from __future__ import annotations
 

@@ -20,6 +20,6 @@ class TestSqliteStore(StoreConformance):
 
     @pytest.fixture(autouse=True)
     def new_file(self, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Those that open at once make the schema; it is not in the file that they find."""
+        """Stores that open at once make the schema themselves: the file that they find has none."""
         if request.function.__name__ == "test_many_may_open_at_once":
             monkeypatch.setattr(migrate, "create_file", create_file)

@@ -46,7 +46,7 @@ async def stored_rows(count: int) -> int:
 
 
 @pytest.mark.parametrize(
-    ("url", "told"),
+    ("url", "message"),
     [
         ("", "no scheme"),
         ("orders.db", "no scheme"),
@@ -61,12 +61,12 @@ async def stored_rows(count: int) -> int:
     ],
     ids=repr,
 )
-def test_a_wrong_url_is_refused_in_words(url: Any, told: str) -> None:
+def test_a_wrong_url_is_refused_in_words(url: Any, message: str) -> None:
     """The error says what is wrong with it and what a good one looks like."""
     with pytest.raises(StoreUrlError) as caught:
         outlive.Engine(url)
 
-    assert told in str(caught.value)
+    assert message in str(caught.value)
     assert '"sqlite:orders.db"' in str(caught.value)
 
 
@@ -100,10 +100,10 @@ async def test_a_database_of_another_program_is_left_alone(tmp_path: Path) -> No
     assert before == path.read_bytes()
 
 
-@pytest.mark.parametrize(("name", "told"), [("", "it is a folder"), ("no/such/folder/a.db", "there is no folder")])
-async def test_a_place_that_cannot_hold_a_file_is_refused(tmp_path: Path, name: str, told: str) -> None:
+@pytest.mark.parametrize(("name", "message"), [("", "it is a folder"), ("no/such/folder/a.db", "there is no folder")])
+async def test_a_place_that_cannot_hold_a_file_is_refused(tmp_path: Path, name: str, message: str) -> None:
     """The error says what to do."""
-    with pytest.raises(StoreUnavailableError, match=told):
+    with pytest.raises(StoreUnavailableError, match=message):
         await outlive.Engine(f"sqlite:{tmp_path / name}").__aenter__()
 
 
@@ -117,33 +117,33 @@ async def command(engine: outlive.Engine, pragma: str) -> None:
     await on_writer(store, lambda connection: connection.execute(pragma).fetchall())
 
 
-async def until_trouble(engine: outlive.Engine, told: str) -> None:
+async def until_trouble(engine: outlive.Engine, message: str) -> None:
     """Return when an engine says that its store refuses."""
 
     async def is_so() -> bool:
-        return told in committer_of(engine).trouble
+        return message in committer_of(engine).trouble
 
     await until(is_so)
 
 
 @pytest.mark.parametrize(
-    ("no", "yes", "told"),
+    ("no", "yes", "message"),
     [
         ("PRAGMA max_page_count=1", "PRAGMA max_page_count=1000000", "make room on its disk"),
         ("PRAGMA query_only=1", "PRAGMA query_only=0", "needs the right to write"),
     ],
     ids=["full", "read-only"],
 )
-async def test_a_disk_that_refuses_delays_and_loses_nothing(tmp_path: Path, no: str, yes: str, told: str) -> None:
+async def test_a_disk_that_refuses_delays_and_loses_nothing(tmp_path: Path, no: str, yes: str, message: str) -> None:
     """Runs stop where they are, reading goes on, and when there is room they end as if nothing had been."""
     async with Place(tmp_path / "full.db").engine() as engine:
         held = await engine.start(stored, "a")
         await waits(held)
         await command(engine, no)
         run = asyncio.create_task(engine.start(stored_rows, 100, id="run-1"))
-        await until_trouble(engine, told)
+        await until_trouble(engine, message)
         assert held.id in [found.id for found in await engine.list()]
-        with pytest.raises(StoreUnavailableError, match=told):
+        with pytest.raises(StoreUnavailableError, match=message):
             await held.signal("go", "x" * 10_000)
         await command(engine, yes)
 

@@ -283,14 +283,14 @@ async def test_a_run_with_another_nonce_than_its_journal_is_not_claimed_and_can_
 
 
 @pytest.mark.parametrize(
-    ("damage", "told"),
+    ("damage", "expected"),
     [
         ("payload = '{'", "Input data was truncated"),
         ("payload = '{', run = 77", "Input data was truncated"),
         ("kind = 'letter'", "no message is of the kind 'letter'"),
     ],
 )
-async def test_a_damaged_message_is_set_aside(place: Place, damage: str, told: str) -> None:
+async def test_a_damaged_message_is_set_aside(place: Place, damage: str, expected: str) -> None:
     """The run takes it out of its inbox, says so, and goes on with the next one."""
     async with place.engine() as engine:
         await waits(await engine.start(damaged_row, "a", id="run-1"))
@@ -302,7 +302,7 @@ async def test_a_damaged_message_is_set_aside(place: Place, damage: str, told: s
         run = engine.get("run-1")
         assert "a before on" == await in_time(run.result())
         (fact,) = await events_of(run, MessageSetAside)
-        assert fact.reason.startswith(f"its row in the inbox is damaged: {told}")
+        assert fact.reason.startswith(f"its row in the inbox is damaged: {expected}")
         (found,) = await run.dead_letters()
         assert ("go", None) == (found.name, found.value)
 

@@ -50,5 +50,5 @@ def ask(file: Path, when: object) -> str:
     ) as writer:
         assert callable(when)
         when([writer.pid])
-        told, _ = writer.communicate("go\n")
-    return told.strip()
+        output, _ = writer.communicate("go\n")
+    return output.strip()

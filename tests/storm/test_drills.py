@@ -9,11 +9,11 @@ from proof.storm.drills.measure import percentile, spread
 @pytest.mark.timeout(120)
 def test_all_runs_of_a_lost_worker_are_found_elsewhere() -> None:
     """Whoever is asked to stop lets go of its runs, and the drill sees each of them go on."""
-    told = list(failover(runs=5, workers=2, lease_seconds=2.0, how="term"))
+    answer = list(failover(runs=5, workers=2, lease_seconds=2.0, how="term"))
 
-    assert "2 workers with 5 runs each, lease 2 s; one is lost: term" == told[0]
-    assert "5 of 5" in told[1]
-    assert "p99" in told[2]
+    assert "2 workers with 5 runs each, lease 2 s; one is lost: term" == answer[0]
+    assert "5 of 5" in answer[1]
+    assert "p99" in answer[2]
 
 
 def test_percentiles_are_values_that_occurred() -> None:

@@ -15,10 +15,10 @@ def test_kills_lose_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     """Workers and client are killed again and again; all runs end as planned and no completed step runs again."""
     code = main([*KILL, "--kills", "4", "--seed", "11", "--dir", str(tmp_path)])
 
-    told = capsys.readouterr().out
-    assert 0 == code, told
-    assert "Nothing was lost and nothing was done twice." in told
-    assert "Again: python -m proof.storm kill --store sqlite --kills 4 --seed 11 --workers 3" in told
+    output = capsys.readouterr().out
+    assert 0 == code, output
+    assert "Nothing was lost and nothing was done twice." in output
+    assert "Again: python -m proof.storm kill --store sqlite --kills 4 --seed 11 --workers 3" in output
 
 
 @pytest.mark.slow
@@ -27,9 +27,9 @@ def test_kills_of_the_server_lose_nothing(tmp_path: Path, capsys: pytest.Capture
     settings = ["--store", "postgres", "--kills", "5", "--server-kills", "2", "--seed", "12"]
     code = main([*KILL, *settings, "--dir", str(tmp_path)])
 
-    told = capsys.readouterr().out
-    assert 0 == code, told
-    assert "      2  the server was killed with -9" in told
+    output = capsys.readouterr().out
+    assert 0 == code, output
+    assert "      2  the server was killed with -9" in output
 
 
 @pytest.mark.slow
@@ -37,9 +37,9 @@ def test_a_storm_over_sqlite_does_no_harm(tmp_path: Path, capsys: pytest.Capture
     """Kills, a freeze, a full disk, a locked file and an orderly restart: nothing is lost, nothing is done twice."""
     code = main([*CHAOS, "--store", "sqlite", "--seed", "21", "--dir", str(tmp_path)])
 
-    told = capsys.readouterr().out
-    assert 0 == code, told
-    assert "Again: python -m proof.storm chaos --store sqlite --kills 6 --seed 21" in told
+    output = capsys.readouterr().out
+    assert 0 == code, output
+    assert "Again: python -m proof.storm chaos --store sqlite --kills 6 --seed 21" in output
 
 
 @pytest.mark.slow
@@ -47,6 +47,6 @@ def test_a_storm_over_postgresql_does_no_harm(tmp_path: Path, capsys: pytest.Cap
     """A storm over PostgreSQL with kills of the server and lines cut between a commit and its answer does no harm."""
     code = main([*CHAOS, "--store", "postgres", "--seed", "22", "--dir", str(tmp_path)])
 
-    told = capsys.readouterr().out
-    assert 0 == code, told
-    assert "a line was to be cut after a commit" in told
+    output = capsys.readouterr().out
+    assert 0 == code, output
+    assert "a line was to be cut after a commit" in output

@@ -1,4 +1,4 @@
-"""A witness writes down what it is told, whoever is killed meanwhile."""
+"""A witness writes down every message, whichever process is killed meanwhile."""
 
 import socket
 import tempfile

@@ -29,8 +29,8 @@ async def twice(name: str) -> str:
 
 @outlive.workflow
 async def staying(name: str) -> str:
-    told: str = await outlive.wait_for_signal("go")
-    return f"{name} {told}"
+    word: str = await outlive.wait_for_signal("go")
+    return f"{name} {word}"
 
 
 @outlive.step

@@ -36,8 +36,8 @@ async def greeting(name: str) -> str:
 
 @outlive.workflow
 async def patient() -> str:
-    told: str = await outlive.wait_for_signal("go")
-    return told
+    word: str = await outlive.wait_for_signal("go")
+    return word
 
 
 @outlive.workflow
@@ -72,16 +72,16 @@ async def test_a_thread_can_do_everything(engine: outlive.Engine) -> None:
         waiting = sync.start(patient, id="run-2", tags={"kind": "slow"})
         sync.signal("run-2", "go", "gone")
         got: str = run.result(timeout=10)
-        told = [got, waiting.result(), run.status(), run.id, len(run.history()), run.info().workflow]
+        answer = [got, waiting.result(), run.status(), run.id, len(run.history()), run.info().workflow]
         stuck = sync.start(patient, id="run-3")
         stuck.cancel(reason="enough")
         with pytest.raises(outlive.errors.RunCancelledError, match="enough"):
             stuck.result()
-        return [*told, sync.get("run-2").why(), [each.id for each in sync.list(tags={"kind": "slow"})]]
+        return [*answer, sync.get("run-2").why(), [each.id for each in sync.list(tags={"kind": "slow"})]]
 
-    *told, why, listed = await on_thread(work)
+    *answer, why, listed = await on_thread(work)
 
-    assert told == ["Hello, world!", "gone", "succeeded", "run-1", 3, "greeting"]
+    assert answer == ["Hello, world!", "gone", "succeeded", "run-1", 3, "greeting"]
     assert "succeeded" in why
     assert listed == ["run-2"]
 
@@ -253,15 +253,15 @@ def test_two_threads_cannot_enter_one_engine(tmp_path: Path, monkeypatch: pytest
     together = threading.Barrier(2)
     # Called on the way in: both threads are there at once.
     monkeypatch.setattr("outlive.engine.engine.refuse_while_imported", lambda: together.wait(20))
-    told: list[str] = []
+    seen: list[str] = []
 
     def enter() -> None:
         try:
             with engine.sync as sync:
-                told.append(sync.start(greeting, "world").result(timeout=20))
+                seen.append(sync.start(greeting, "world").result(timeout=20))
                 together.wait(20)
         except ConfigurationError as error:
-            told.append(str(error))
+            seen.append(str(error))
             together.wait(20)
 
     threads = [threading.Thread(target=enter) for _ in range(2)]
@@ -270,8 +270,8 @@ def test_two_threads_cannot_enter_one_engine(tmp_path: Path, monkeypatch: pytest
     for thread in threads:
         thread.join(20)
 
-    assert any("running already" in text for text in told)
-    assert "Hello, world!" in told
+    assert any("running already" in text for text in seen)
+    assert "Hello, world!" in seen
     monkeypatch.undo()
     with engine.sync as sync:
         assert sync.start(greeting, "again").result(timeout=20) == "Hello, again!"

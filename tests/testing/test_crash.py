@@ -122,7 +122,7 @@ async def test_a_good_workflow_survives_everything() -> None:
 
 
 async def test_signals_are_sent_once_whatever_happens() -> None:
-    """Those that were not acknowledged are sent again, by key."""
+    """A signal that was not acknowledged is sent again with its key, so that it is delivered once."""
     report = await crash_everywhere(refund, "o-1", signals=[("paid", 7)])
 
     assert report.result == "o-1: 7 expired"
@@ -273,7 +273,7 @@ async def doubled(number: int) -> int:
 
 
 async def test_steps_in_processes_survive() -> None:
-    """A process of a step is ended with the one that began it, and another one runs the step again."""
+    """The process of a step ends with the process that began it, and another process runs the step again."""
     report = await crash_everywhere(doubled, 1, max_points=3)
 
     assert (report.result, report.points) == (2, 3)

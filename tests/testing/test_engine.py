@@ -355,7 +355,7 @@ async def asking(name: str) -> str:
 
 
 async def test_time_skips_for_who_looks_at_a_batch() -> None:
-    """A timer of an item is skipped to, and items that cannot end are told as a run is."""
+    """A timer of an item is skipped to, and items that cannot end are reported as a run is."""
     async with TestEngine(patience_seconds=0.05) as engine:
         began = engine.now()
         batch = await engine.start_batch(nap, [2, 1])

@@ -1,4 +1,5 @@
-"""The launcher of etcd: what was confirmed survives a kill, and a machine without etcd is told what to do."""
+"""The launcher of etcd: what was confirmed survives a kill, and a machine without etcd gets an error that says what to
+do."""
 
 from __future__ import annotations
 

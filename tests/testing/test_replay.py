@@ -40,8 +40,8 @@ async def story(what: str) -> list[Any]:
     """A bit of everything."""
     first = await fetch(what)
     await asyncio.sleep(60)
-    told = await outlive.wait_for_signal("told", str)
-    return [len(first), told, await child("x")]
+    word = await outlive.wait_for_signal("told", str)
+    return [len(first), word, await child("x")]
 
 
 @outlive.workflow(name="replay.broken")
@@ -66,7 +66,7 @@ async def at_once(number: int) -> int:
 
 @pytest.fixture
 async def history(tmp_path: Path) -> Path:
-    """A story that was told, with a blob."""
+    """A recorded story, with a blob."""
     path = tmp_path / "story.jsonl"
     async with TestEngine() as engine:
         run = await engine.start(story, "large", id="story-1")
@@ -123,8 +123,8 @@ def test_other_arguments_are_listed_and_are_not_an_error(history: Path) -> None:
     async def other(what: str) -> list[Any]:
         first = await fetch(what.upper())
         await asyncio.sleep(60)
-        told = await outlive.wait_for_signal("told", str)
-        return [len(first), told, await child("x")]
+        word = await outlive.wait_for_signal("told", str)
+        return [len(first), word, await child("x")]
 
     replayed = replay(history, workflows=[changed(story, other)])
 
@@ -218,9 +218,9 @@ async def asks(number: int) -> int:
 @pytest.mark.parametrize("ending", [[], [RunCancelled(at=3)]], ids=["open", "cancelled"])
 def test_a_generation_that_was_not_moved_yet_replays(ending: list[AnyEvent]) -> None:
     """It was given the signals that nobody had taken, its code would end at once, and no worker has called it."""
-    number, told = (Payload(msgspec.Raw(data)) for data in (b"[1]", b"2"))
+    number, answer = (Payload(msgspec.Raw(data)) for data in (b"[1]", b"2"))
     created = RunCreated(at=1, workflow="replay.asks", version=1, input=number, nonce=7, generation=1)
-    given = SignalReceived(at=2, name="told", payload=told)
+    given = SignalReceived(at=2, name="told", payload=answer)
     rerun = Rerun(
         "asks", resolve=lambda name, version: asks.spec, unpack=lambda payload: Packer(Limits()).unpack(payload, {})
     )
@@ -263,7 +263,7 @@ def test_a_payload_that_cannot_be_read_is_reported(history: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         (lambda text: "", "empty"),
         (lambda text: "{}\n", "cannot be read"),
@@ -277,11 +277,11 @@ def test_a_payload_that_cannot_be_read_is_reported(history: Path) -> None:
     ],
     ids=["empty", "no head", "other kind", "newer", "changed", "cut", "sorted", "blob", "more"],
 )
-def test_a_file_that_was_changed_is_refused(history: Path, change: Any, told: str) -> None:
+def test_a_file_that_was_changed_is_refused(history: Path, change: Any, message: str) -> None:
     """With the line where it begins."""
     history.write_text(change(history.read_text("utf-8")), "utf-8")
 
-    with pytest.raises(HistoryFormatError, match=told) as caught:
+    with pytest.raises(HistoryFormatError, match=message) as caught:
         replay(history)
 
     assert str(caught.value).startswith(f"{history}:{caught.value.line}: ")

@@ -109,7 +109,8 @@ async def test_histories_replay(url: str, tmp_path: Path) -> None:
 
 
 async def test_a_workflow_survives_crashes_at_an_address(url: str) -> None:
-    """Each run has a place of its own there, also those that are under way side by side; and none is left."""
+    """Each run has a place of its own at the address, also if several are under way at once, and no place is left
+    behind."""
     report = await crash_everywhere(refund, "o-1", signals=[("paid", 7)], url=url, max_seconds=0, parallel=2)
 
     assert (report.points, report.result) == (2, "o-1: 7 expired")

@@ -71,9 +71,9 @@ async def secretive(text: str) -> dict[str, Any]:
 
 @outlive.workflow
 async def hears() -> str:
-    """Waits, and gives back what it is told."""
-    told: str = await outlive.wait_for_signal("go")
-    return told
+    """Waits for a signal, and gives it back."""
+    word: str = await outlive.wait_for_signal("go")
+    return word
 
 
 @outlive.workflow

@@ -196,7 +196,7 @@ async def test_a_parked_run_is_cancelled_at_once(engine: outlive.Engine) -> None
 
 
 async def test_a_finished_run_cannot_be_cancelled(engine: outlive.Engine) -> None:
-    """The caller is told how it ended."""
+    """The caller hears how the run ended."""
     run = await engine.start(cancelled_too_late)
     await in_time(run.result())
 

@@ -165,8 +165,8 @@ async def test_a_failing_child_raises_in_its_parent(engine: outlive.Engine) -> N
     assert "itself: code 7 7" == await in_time(run.result())
     assert await engine.get("run-1~1").status() == "failed"
 
-    told = await in_time((await engine.start(parent_of_failing, "plain", id="run-2")).result())
-    assert "run run-2~1 failed: outlive.errors.OutliveError: plain / outlive.errors.OutliveError" == told
+    answer = await in_time((await engine.start(parent_of_failing, "plain", id="run-2")).result())
+    assert "run run-2~1 failed: outlive.errors.OutliveError: plain / outlive.errors.OutliveError" == answer
 
 
 async def test_children_are_cancelled_with_their_parent(engine: outlive.Engine) -> None:
@@ -178,8 +178,8 @@ async def test_children_are_cancelled_with_their_parent(engine: outlive.Engine) 
 
     with pytest.raises(outlive.errors.RunCancelledError, match="enough"):
         await in_time(run.result())
-    told = ["a cancelled", "a cleaned up", "b cancelled", "b cleaned up"]
-    assert told == sorted(call for call in stage.calls if " " in call)
+    expected = ["a cancelled", "a cleaned up", "b cancelled", "b cleaned up"]
+    assert expected == sorted(call for call in stage.calls if " " in call)
     assert await engine.get("run-1~2").status() == "cancelled"
 
 

@@ -259,7 +259,7 @@ async def live_once(place: Place) -> None:
 
 
 async def threads_fall_to(count: int) -> None:
-    """Return when no more threads than this are alive; they end a moment after they are told."""
+    """Return when no more threads than this are alive; they end a moment after they were stopped."""
 
     async def is_so() -> bool:
         return threading.active_count() <= count

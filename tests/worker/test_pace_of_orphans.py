@@ -9,7 +9,7 @@ from outlive.types import Recovery
 
 
 class StandingClock(SystemClock):
-    """Time that moves when it is told to, and chance that is known."""
+    """Time that moves when the test says so, and known chance."""
 
     def __init__(self, chance: float = 0.5) -> None:
         super().__init__()
@@ -17,7 +17,7 @@ class StandingClock(SystemClock):
         self._chance = chance
 
     def monotonic(self) -> float:
-        """As it was told."""
+        """The time that the test has set."""
         return self.seconds
 
     def random(self) -> float:
@@ -33,7 +33,7 @@ def started(recovery: Recovery, clock: StandingClock, *, room_max: int = 1_000) 
 
 
 def test_a_start_takes_a_thousand_at_once() -> None:
-    """Claim after claim without a pause, with the limits that an engine has unless it is told otherwise."""
+    """Claim after claim without a pause, with the limits that an engine has by default."""
     limits = Limits()
     pace = OrphanPace(Recovery(), clock=StandingClock(), room_max=limits.runs_active_max)
     held = 0

@@ -34,12 +34,12 @@ async def take_from_stock(item: str) -> None:
 
 @outlive.workflow
 async def replayed_failure() -> list[str]:
-    told = []
+    seen = []
     try:
         await take_from_stock("tea")
     except OutOfStock as error:
-        told.append(f"{error} ({error.item})")
-    return [*told, await hold("held")]
+        seen.append(f"{error} ({error.item})")
+    return [*seen, await hold("held")]
 
 
 async def test_failure_is_raised_again_in_a_replay(place: Place) -> None:
@@ -58,13 +58,13 @@ async def test_failure_is_raised_again_in_a_replay(place: Place) -> None:
 
 @outlive.step
 async def never_ends(name: str) -> None:
-    """Neither by itself nor when it is told to."""
+    """Ends neither by itself nor when it is cancelled."""
     gate = stage.gate(name)
     while name in stage.gates:
         try:
             await gate.pass_through()
         except asyncio.CancelledError:
-            stage.call(f"{name} told to end")
+            stage.call(f"{name} asked to end")
 
 
 @outlive.workflow
@@ -86,7 +86,7 @@ async def test_branch_that_fails_fails_the_run_though_its_sibling_hangs(engine: 
         await in_time(run.result())
     assert "no tea left" in caught.value.failure.traceback
     assert await run.status() == "failed"
-    await until_calls("take tea", "sibling told to end")
+    await until_calls("take tea", "sibling asked to end")
 
 
 @outlive.workflow

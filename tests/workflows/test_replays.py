@@ -213,7 +213,7 @@ async def test_workers_do_not_pass_a_long_replay_to_each_other(place: Place) -> 
 
 
 async def test_signal_that_comes_during_a_replay_is_taken_after_it(place: Place) -> None:
-    """Once, and behind the entry that was there before."""
+    """A signal that comes during a replay is taken once, behind the signal that was there before."""
     async with replaying(place) as (engine, store):
         for word in ("two", "end"):
             await engine.signal("talk", "word", word)

@@ -85,7 +85,7 @@ output: ["${{ steps.paid }}", "${{ steps.boss.by }}"]
 
 
 async def test_a_crash_in_a_chain_repeats_the_step_in_flight_and_no_other(place: Place) -> None:
-    """The one that was interrupted runs again, the one before it does not. [SF-X1 SF-U8 SF-U15 FB-R1]"""
+    """The interrupted step runs again, and the step before it does not. [SF-X1 SF-U8 SF-U15 FB-R1]"""
     first = await place.engine().__aenter__()
     await first.start(CHAIN, id="run-1")
     await stage.gate("step2").reached()
