@@ -30,7 +30,7 @@ from outlive._kernel.runtime.session.claimer import Claimer
 from outlive._kernel.runtime.session.dead_sessions import DeadSessionEnder
 from outlive._kernel.runtime.session.keeper import LeaseKeeper
 from outlive._kernel.runtime.session.sessions import WorkerSessions
-from outlive._kernel.runtime.session.worker import Worker
+from outlive._kernel.runtime.session.worker import SessionWorker
 from outlive._kernel.runtime.steps.executor import Executor
 from outlive._kernel.runtime.tree.live import LiveTree
 from outlive._kernel.store.audit import Action
@@ -98,7 +98,7 @@ def sessions_of(engine: outlive.Engine) -> WorkerSessions:
     return engine._parts.sessions
 
 
-def worker_of(engine: outlive.Engine) -> Worker:
+def worker_of(engine: outlive.Engine) -> SessionWorker:
     """The worker of its present session."""
     worker = sessions_of(engine)._worker
     assert worker is not None

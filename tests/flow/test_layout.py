@@ -6,17 +6,17 @@ import random
 import re
 from itertools import pairwise
 
-from outlive._kernel.define.layout import EDGE, GAP_Y, HEIGHT, Layout, arrange
+from outlive._kernel.define.layout import EDGE, GAP_Y, HEIGHT, GraphLayout, arrange
 
 
-def layout_of(*arrows: str, extra: str = "") -> Layout:
+def layout_of(*arrows: str, extra: str = "") -> GraphLayout:
     """A picture of arrows that are written `a>b`."""
     pairs = [(start, end) for start, _, end in (arrow.partition(">") for arrow in arrows)]
     names = dict.fromkeys([name for pair in pairs for name in pair] + extra.split())
     return arrange(dict.fromkeys(names, 100), pairs)
 
 
-def rows_of(drawn: Layout) -> list[list[str]]:
+def rows_of(drawn: GraphLayout) -> list[list[str]]:
     """The names in each layer, from left to right."""
     rows: dict[int, list[tuple[int, str]]] = {}
     for name, box in drawn.boxes.items():

@@ -35,8 +35,8 @@ from outlive._kernel.replay.command import (
     Emit,
     EndRun,
     Park,
-    Record,
     Recorded,
+    RecordFact,
     RunStep,
     StartChild,
     StartDetached,
@@ -172,7 +172,7 @@ class Driver:
                 self.life.park = command.reason
             case Emit():
                 """It is written with the event, and no answer comes."""
-            case RunStep() | StartChild() | StartDetached() | Record() | TakeSnapshot() | EndRun():
+            case RunStep() | StartChild() | StartDetached() | RecordFact() | TakeSnapshot() | EndRun():
                 self._open[key_of(command)] = command
             case _:
                 assert_never(command)
@@ -206,7 +206,7 @@ class Driver:
 
     def _next_event(self) -> AnyEvent | None:
         for command in self._open.values():
-            if isinstance(command, Record):
+            if isinstance(command, RecordFact):
                 # A worker writes it with the event that caused it: nothing can come between.
                 return self._become_fact(command)
         for at, messages in self._inject.items():
@@ -266,7 +266,7 @@ class Driver:
     def _deliver(self, message: AnyEvent) -> AnyEvent:
         return msgspec.structs.replace(message, at=self.now_at)
 
-    def _become_fact(self, command: StartChild | StartDetached | Record | EndRun) -> AnyEvent:
+    def _become_fact(self, command: StartChild | StartDetached | RecordFact | EndRun) -> AnyEvent:
         """Journal commands are nothing but the next facts."""
         match command:
             case StartChild():
@@ -286,7 +286,7 @@ class Driver:
                 return DetachedStarted(
                     at=self.now_at, run=command.run, call=command.call, run_id=command.run_id, digest=digest
                 )
-            case Record():
+            case RecordFact():
                 payload = None if command.data is None else pack(command.data)
                 event = event_of_record(command, at=self.now_at, payload=payload)
                 return self._execution.mark(event) if isinstance(event, PatchTaken) else event

@@ -16,8 +16,8 @@ from outlive._kernel.replay.command import (
     Emit,
     EndRun,
     Park,
-    Record,
     Recorded,
+    RecordFact,
     RunStep,
     StartChild,
     StartDetached,
@@ -53,7 +53,7 @@ def describe(command: Command) -> Asked:
             return (*head, command.arguments, command.digest)
         case AwaitEnd():
             return ("await end", command.run_id, command.asked, command.started)
-        case Record():
+        case RecordFact():
             return ("record", command.run, command.call, command.fact, command.data)
         case Emit():
             return ("emit", command.run, command.stream, command.data, command.number)
@@ -71,7 +71,7 @@ def describe(command: Command) -> Asked:
 def key_of(command: Command) -> Key:
     """What the answer to a command will refer to."""
     match command:
-        case RunStep() | CancelStep() | StartDetached() | Record():
+        case RunStep() | CancelStep() | StartDetached() | RecordFact():
             return ("call", command.run, command.call)
         case StartChild():
             return ("call", command.parent, command.call)

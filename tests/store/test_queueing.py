@@ -122,3 +122,9 @@ def test_sources_come_in_the_wanted_order_or_in_turns() -> None:
     assert sources(["b", "", "a", "b"], {"a", "b", "c"}, turn=7) == ["b", "", "a"]
     assert sources(["gone"], {"a"}, turn=0) == []
     assert [sources(None, {"a", "b"}, turn=turn)[0] for turn in range(3)] == ["", "a", "b"]
+
+
+def test_turn_of_a_queue_keeps_its_name_in_the_cell() -> None:
+    """The cell of a queue calls the turn served last `virtual`, as the cells of earlier versions do."""
+    assert b'{"virtual":7.5}' == queue_data(QueueRecord(turn=7.5))
+    assert 7.5 == queue_in(b'{"virtual":7.5}').turn

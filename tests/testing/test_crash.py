@@ -15,7 +15,7 @@ import outlive
 from outlive import Retry
 from outlive._kernel.journal.codec import open_row, salt_of, seal
 from outlive._kernel.runtime.session.replays import Replays
-from outlive._kernel.runtime.session.worker import Worker
+from outlive._kernel.runtime.session.worker import SessionWorker
 from outlive._kernel.store.contract import Change, Outcome, Store
 from outlive._kernel.store.memory import MemoryState, MemoryStore
 from outlive.errors import ConfigurationError
@@ -445,16 +445,16 @@ async def test_a_store_that_acknowledges_too_early_is_found() -> None:
 
 async def test_an_engine_that_acts_before_durability_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """A step begins before the outcome that it follows from is in the journal."""
-    honest = Worker.settle
+    honest = SessionWorker.settle
 
-    def hasty(self: Worker, live: Any) -> None:
+    def hasty(self: SessionWorker, live: Any) -> None:
         draft = live.draft
         if draft is not None and live.journal:
             self._run_effects(live, draft.effects)
             draft.effects.clear()
         honest(self, live)
 
-    monkeypatch.setattr(Worker, "settle", hasty)
+    monkeypatch.setattr(SessionWorker, "settle", hasty)
 
     with pytest.raises(SurvivalError, match="no durable event asks for it"):
         await crash_everywhere(checkout, "o-1")

@@ -14,7 +14,7 @@ from outlive._features.machines import snapshots
 from outlive._features.machines.snapshots import MachineSnapshots, Owed
 from outlive._features.machines.wire import NULL
 from outlive._kernel.model import limit as limits
-from outlive._kernel.model.limit import Level, RateLimit
+from outlive._kernel.model.limit import RateLimit, TierLevel
 from outlive._kernel.replay.frame import Remembered, Scope
 from outlive._kernel.replay.rollback import Rollback
 from outlive._kernel.replay.saga import Booking, Saga
@@ -78,7 +78,7 @@ def _without_order() -> Iterator[None]:
         yield
 
 
-def _count_nothing(limit: RateLimit, levels: dict[str, Level], cost: int, at: int) -> dict[str, Level]:
+def _count_nothing(limit: RateLimit, levels: dict[str, TierLevel], cost: int, at: int) -> dict[str, TierLevel]:
     return levels
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 
-class Command(NamedTuple):
+class CliCommand(NamedTuple):
     """One command before it is imported."""
 
     section: str
@@ -37,5 +37,5 @@ class Feature:
     mounts: Mapping[str, str] = field(default_factory=dict)
     """The modules with its ASGI apps, by the first part of the path below which the API has them; an app asks its
     callers for keys of its own. `MOUNT` of a module makes the app of an engine, `limits` and `budgets`."""
-    commands: Mapping[str, Command] = field(default_factory=dict)
+    commands: Mapping[str, CliCommand] = field(default_factory=dict)
     """Its commands by their names."""

@@ -17,7 +17,7 @@ import click
 
 from outlive import __version__
 from outlive._features import FEATURES
-from outlive._kernel.feature import Command
+from outlive._kernel.feature import CliCommand
 
 INTERRUPTED = 130
 """The exit code after Ctrl-C."""
@@ -27,39 +27,39 @@ UNWRITTEN = {errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EIO}
 """The errors of a full disk, of a limit and of a terminal that is gone."""
 
 
-DOORS: dict[str, Command] = {
-    "demo": Command(
+DOORS: dict[str, CliCommand] = {
+    "demo": CliCommand(
         "Develop", "Kill a worker in the middle of a charge and watch another one finish it.", "outlive.cli.demo"
     ),
-    "dev": Command(
+    "dev": CliCommand(
         "Develop",
         "Run a program while you write it: worker, API and dashboard on this machine, with reload.",
         "outlive.cli.dev",
     ),
-    "check": Command("Develop", "Find what breaks the replay of workflows, in their source.", "outlive.cli.check"),
-    "completion": Command(
+    "check": CliCommand("Develop", "Find what breaks the replay of workflows, in their source.", "outlive.cli.check"),
+    "completion": CliCommand(
         "Develop",
         "Print a script that lets a shell complete commands, options and their values.",
         "outlive.cli.completion",
     ),
-    "worker": Command(
+    "worker": CliCommand(
         "Run", "Run the workflows of APP, and the flows of the store, until asked to stop.", "outlive.cli.worker"
     ),
-    "serve": Command(
+    "serve": CliCommand(
         "Run", "Serve the HTTP API of a store, and the dashboard, until asked to stop.", "outlive.cli.serve"
     ),
-    "doctor": Command(
+    "doctor": CliCommand(
         "Look and repair",
         "Look for what is wrong: versions, settings, the store, and what stands still.",
         "outlive.cli.doctor",
     ),
-    "config": Command(
+    "config": CliCommand(
         "Operate", "Show the settings and where each comes from, and find all mistakes in them.", "outlive.cli.config"
     ),
-    "migrate": Command("Store", "Bring the schema of a store up to this release.", "outlive.cli.migrate"),
+    "migrate": CliCommand("Store", "Bring the schema of a store up to this release.", "outlive.cli.migrate"),
 }
 """The commands of no feature: they start processes, and look at settings and stores."""
-COMMANDS: dict[str, Command] = {
+COMMANDS: dict[str, CliCommand] = {
     **DOORS,
     **{name: command for feature in FEATURES for name, command in feature.commands.items()},
 }

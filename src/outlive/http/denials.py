@@ -15,7 +15,7 @@ from contextvars import Context
 
 from outlive._kernel.client.secret_token import read_token, without_secrets
 from outlive._kernel.model.instant import MICROSECONDS
-from outlive._kernel.model.limit import EMPTY, Level, TokenBucket, charge, fits_at
+from outlive._kernel.model.limit import EMPTY, TierLevel, TokenBucket, charge, fits_at
 from outlive._kernel.store.audit import Action
 from outlive._tasks import own_task
 from outlive.engine import Engine
@@ -59,7 +59,7 @@ class _Refused:
 
     def __init__(self, actor: str, key: str) -> None:
         self.actor, self.key = actor, key
-        self.level: Level = EMPTY
+        self.level: TierLevel = EMPTY
         self.count = 0
         """How many refusals have no row."""
         self.addresses: set[str] = set()

@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 
 from outlive._kernel.model.instant import MICROSECONDS
-from outlive._kernel.model.limit import EMPTY, Level, TokenBucket, charge, fits_at
+from outlive._kernel.model.limit import EMPTY, TierLevel, TokenBucket, charge, fits_at
 from outlive.http.principal import sender_of
 
 COUNTED_MAX = 10_000
@@ -21,7 +21,7 @@ class Meter:
 
     def __init__(self, bucket: TokenBucket, now: Callable[[], float]) -> None:
         self._bucket, self._now = bucket, now
-        self._levels: OrderedDict[str, Level] = OrderedDict()
+        self._levels: OrderedDict[str, TierLevel] = OrderedDict()
 
     def wait(self, sender: str) -> float:
         """How many seconds a sender has to wait; 0 if not at all."""

@@ -17,7 +17,7 @@ from typing import Any, Self
 
 from outlive._kernel.client.client import Client
 from outlive._kernel.client.followers import Bell
-from outlive._kernel.client.streams import Rest
+from outlive._kernel.client.streams import LookRest
 from outlive._kernel.model import given
 from outlive._kernel.model.given import Span
 from outlive._kernel.model.worker import WorkerOptions
@@ -54,7 +54,7 @@ class SkippingClient(Client):
         """A pause that makes time skip."""
         return self.skipper.new_pause()
 
-    def new_rest(self) -> Rest:
+    def new_rest(self) -> LookRest:
         """A pause of a reader of a stream that makes time skip."""
         pause = self.skipper.new_pause()
 

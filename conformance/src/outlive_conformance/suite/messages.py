@@ -127,7 +127,7 @@ class MessagesConformance(Facet):
 
     # -- Whose inbox has messages --------------------------------------------------------------------------
 
-    async def test_worker_finds_the_trees_of_its_own_that_have_mail(self, store: Store) -> None:
+    async def test_worker_finds_the_trees_of_its_own_whose_inboxes_have_messages(self, store: Store) -> None:
         """It finds neither trees without inbox, nor trees that another worker owns, or no worker."""
         await hire(store, "worker-a")
         mine = await begin(store, "mine", worker="worker-a")

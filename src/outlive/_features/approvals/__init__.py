@@ -1,6 +1,6 @@
 """Approvals: runs ask people, who decide with a key or with a link."""
 
-from outlive._kernel.feature import Command, Feature
+from outlive._kernel.feature import CliCommand, Feature
 
 FEATURE = Feature(
     name="approvals",
@@ -10,10 +10,12 @@ FEATURE = Feature(
         "outlive._features.approvals.link_operations",
     ),
     commands={
-        "approvals": Command(
+        "approvals": CliCommand(
             "Look and repair", "Show what runs ask people for.", "outlive._features.approvals.commands"
         ),
-        "approve": Command("Look and repair", "Approve what a run asks for.", "outlive._features.approvals.commands"),
-        "reject": Command("Look and repair", "Reject what a run asks for.", "outlive._features.approvals.commands"),
+        "approve": CliCommand(
+            "Look and repair", "Approve what a run asks for.", "outlive._features.approvals.commands"
+        ),
+        "reject": CliCommand("Look and repair", "Reject what a run asks for.", "outlive._features.approvals.commands"),
     },
 )

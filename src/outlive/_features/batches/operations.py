@@ -8,7 +8,7 @@ from msgspec import Meta, Struct, structs
 
 import outlive.errors as e
 from outlive._features.batches.values import BatchInfo
-from outlive._kernel.client.placing import wanted_place
+from outlive._kernel.client.placing import queue_choice
 from outlive._kernel.define.map import Tolerance
 from outlive._kernel.model import Failure as StoredFailure
 from outlive._kernel.values.failure import Failure, failure_of
@@ -125,7 +125,7 @@ async def start_batch(call: Call, body: StartBatch) -> Started:
             tags=body.tags,
             headers=call.run_headers(body.headers),
             tolerate=None if said == (None, None) else Tolerance(*said),
-            wanted=wanted_place(**body.place()),
+            wanted=queue_choice(**body.place()),
         )
     except e.RunExistsError as error:
         if call.principal.bounds.is_open:

@@ -18,7 +18,7 @@ from outlive._kernel.client.client import Client
 from outlive._kernel.client.definitions import checked_input
 from outlive._kernel.client.finding import Filters, Page, Statuses
 from outlive._kernel.client.handle import StoredRun
-from outlive._kernel.client.placing import QueueChoice, wanted_place
+from outlive._kernel.client.placing import QueueChoice, queue_choice
 from outlive._kernel.client.slices import giving_way
 from outlive._kernel.client.start_options import PlaceOptions
 from outlive._kernel.client.starting import ANOTHER_ID
@@ -115,7 +115,7 @@ class BatchStarter:
     ) -> Batch[Any]:
         """Start a batch of a step or a workflow, or of a workflow by its name. See `AnyEngine.start_batch`."""
         said: dict[str, Any] = dict(options)
-        said["wanted"] = wanted_place(said.pop("queue", None), said.pop("key", None), said.pop("priority", None))
+        said["wanted"] = queue_choice(said.pop("queue", None), said.pop("key", None), said.pop("priority", None))
         if not isinstance(work, str):
             if version is not None:
                 raise InvalidArgumentError(WHERE, "version", version, "leave it out: the workflow itself has one")

@@ -4,7 +4,7 @@ There is no table of events. The id of such a run is made of the workflow and of
 an id: that the run exists is the record that the event was taken. So taking an event and creating its runs cannot part.
 """
 
-from outlive._kernel.feature import Command, Feature
+from outlive._kernel.feature import CliCommand, Feature
 
 FEATURE = Feature(
     name="events",
@@ -12,7 +12,7 @@ FEATURE = Feature(
     operations=("outlive._features.events.operations",),
     mounts={"webhooks": "outlive._features.events.webhooks"},
     commands={
-        "events": Command(
+        "events": CliCommand(
             "Operate",
             "Send events, which start runs of the workflows that have a trigger for them.",
             "outlive._features.events.commands",

@@ -14,13 +14,13 @@ that `use:` can say without code of the user. `other_systems` makes flows of the
 bits are the version of the workflow, so a run is pinned to its document by the mechanism that pins runs to code.
 """
 
-from outlive._kernel.feature import Command, Feature
+from outlive._kernel.feature import CliCommand, Feature
 
 FEATURE = Feature(
     name="flows",
     in_engine="outlive._features.flows.in_engine",
     operations=("outlive._features.flows.operations", "outlive._features.flows.graph_operations"),
     commands={
-        "flows": Command("Develop", "Check, test, run and publish flows.", "outlive._features.flows.commands.flows"),
+        "flows": CliCommand("Develop", "Check, test, run and publish flows.", "outlive._features.flows.commands.flows"),
     },
 )

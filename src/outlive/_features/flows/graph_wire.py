@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from outlive._features.flows.graph import StepState, StepView, arrows_of
 from outlive._features.flows.graphs import FlowGraph, MachineGraph
-from outlive._kernel.define.layout import Layout, arrange
+from outlive._kernel.define.layout import GraphLayout, arrange
 
 LETTER, PADDING, WIDTH_MIN, WIDTH_MAX = 7.6, 44, 124, 240
 """How wide the boxes are: a letter in a monospaced font of 12.5 px, what is around the longest name, and the limits."""
@@ -137,7 +137,7 @@ def _width(texts: Iterable[str]) -> int:
 
 
 def _node(
-    drawn: Layout,
+    drawn: GraphLayout,
     id: str,
     kind: str,
     view: StepView | None,
@@ -176,7 +176,7 @@ def _node(
 def _view(
     kind: Literal["flow", "machine"],
     name: str,
-    drawn: Layout,
+    drawn: GraphLayout,
     nodes: list[GraphNode],
     taken: frozenset[tuple[str, str]],
     guessed: frozenset[tuple[str, str]] = frozenset(),

@@ -15,11 +15,11 @@ only what stays wrong is a problem.
 Not everything can be known. A message has no checksum: what it says can be damaged in a way that no check sees.
 """
 
-from outlive._kernel.feature import Command, Feature
+from outlive._kernel.feature import CliCommand, Feature
 
 FEATURE = Feature(
     name="fsck",
     commands={
-        "fsck": Command("Store", "Prove that a store is whole.", "outlive._features.fsck.commands"),
+        "fsck": CliCommand("Store", "Prove that a store is whole.", "outlive._features.fsck.commands"),
     },
 )

@@ -1,6 +1,6 @@
 """The verbs of runs over HTTP and on the command line; the verbs themselves are the kernel's."""
 
-from outlive._kernel.feature import Command, Feature
+from outlive._kernel.feature import CliCommand, Feature
 
 FEATURE = Feature(
     name="runs",
@@ -13,25 +13,25 @@ FEATURE = Feature(
         "outlive._features.runs.operations.workflows",
     ),
     commands={
-        "run": Command(
+        "run": CliCommand(
             "Run",
             "Start a run of a workflow or a flow, follow it to its end, and print its result.",
             "outlive._features.runs.commands.run",
         ),
-        "runs": Command(
+        "runs": CliCommand(
             "Look and repair",
             "Find runs, see why they do not move, and act on one or on all that fit.",
             "outlive._features.runs.commands.runs",
         ),
-        "signal": Command("Look and repair", "Send a signal to a run.", "outlive._features.runs.commands.messages"),
-        "ask": Command(
+        "signal": CliCommand("Look and repair", "Send a signal to a run.", "outlive._features.runs.commands.messages"),
+        "ask": CliCommand(
             "Look and repair", "Ask a run something, and print its answer.", "outlive._features.runs.commands.messages"
         ),
-        "workers": Command(
+        "workers": CliCommand(
             "Operate",
             "Show who works on a store, who is alive, and how much each owns.",
             "outlive._features.runs.commands.workers",
         ),
-        "workflows": Command("Operate", "Show what workers can run.", "outlive._features.runs.commands.workflows"),
+        "workflows": CliCommand("Operate", "Show what workers can run.", "outlive._features.runs.commands.workflows"),
     },
 )

@@ -5,14 +5,14 @@ in the same way: read a schedule, work out what it is to be, and write that toge
 other writer was first.
 """
 
-from outlive._kernel.feature import Command, Feature
+from outlive._kernel.feature import CliCommand, Feature
 
 FEATURE = Feature(
     name="schedules",
     in_engine="outlive._features.schedules.in_engine",
     operations=("outlive._features.schedules.operations",),
     commands={
-        "schedules": Command(
+        "schedules": CliCommand(
             "Operate",
             "Show when workflows start by themselves, and pause or trigger that.",
             "outlive._features.schedules.commands",

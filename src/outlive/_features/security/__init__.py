@@ -1,6 +1,6 @@
 """Security: API keys, tokens for one run, and the log of what people and keys did."""
 
-from outlive._kernel.feature import Command, Feature
+from outlive._kernel.feature import CliCommand, Feature
 
 FEATURE = Feature(
     name="security",
@@ -12,12 +12,12 @@ FEATURE = Feature(
         "outlive._features.security.audit_operations",
     ),
     commands={
-        "audit": Command(
+        "audit": CliCommand(
             "Operate",
             "Show who did what, and prove that nothing of it was changed.",
             "outlive._features.security.audit_commands",
         ),
-        "keys": Command(
+        "keys": CliCommand(
             "Operate", "Create, list and revoke the API keys of a store.", "outlive._features.security.key_commands"
         ),
     },

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from outlive._kernel.client.access import Access
 from outlive._kernel.client.followers import Followers
-from outlive._kernel.client.streams import LOOK_SECONDS, Rest
+from outlive._kernel.client.streams import LOOK_SECONDS, LookRest
 from outlive._kernel.model import Run, RunStatus
 from outlive._tasks import within
 from outlive.errors import OutliveError, ResultTimeoutError, RunFinishedError
@@ -44,7 +44,7 @@ async def has_status(
     run_id: str,
     wanted: RunStatus,
     *,
-    rest: Rest,
+    rest: LookRest,
     settle: Callable[[], Awaitable[None]],
 ) -> Run:
     """A run once it has this status.

@@ -41,7 +41,7 @@ from outlive._kernel.client.shown import Shown
 from outlive._kernel.client.start_many import ManyStarts
 from outlive._kernel.client.starting import Commits, Ids, Starter, read_tree
 from outlive._kernel.client.starts import Starts
-from outlive._kernel.client.streams import Rest, StreamReader
+from outlive._kernel.client.streams import LookRest, StreamReader
 from outlive._kernel.client.turns import Turns
 from outlive._kernel.client.under_way import UnderWay
 from outlive._kernel.client.waiters import Waiters
@@ -369,7 +369,7 @@ class Client:
         """The pause between two looks at the store. A client of tests waits in skipped time."""
         return self._waiters.pause
 
-    def new_rest(self) -> Rest:
+    def new_rest(self) -> LookRest:
         """How a reader of a stream waits until there may be more. A client of tests waits in skipped time."""
         return Bell.wait
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from outlive._kernel.client.access import Access
 from outlive._kernel.client.followers import Followers
 from outlive._kernel.client.shown import EVENTS_AT_ONCE, KnownSecrets, Shown, portions_of
-from outlive._kernel.client.streams import Rest
+from outlive._kernel.client.streams import LookRest
 from outlive._kernel.client.why import is_stopped
 from outlive._kernel.journal.codec import Row, open_rows
 from outlive._kernel.journal.event import AnyEvent
@@ -53,7 +53,7 @@ class _Page:
 class JournalReader:
     """Reads along with journals for one client."""
 
-    def __init__(self, access: Access, *, shown: Shown, followers: Followers, new_rest: Callable[[], Rest]) -> None:
+    def __init__(self, access: Access, *, shown: Shown, followers: Followers, new_rest: Callable[[], LookRest]) -> None:
         self._access, self._shown, self._followers, self._new_rest = access, shown, followers, new_rest
 
     async def entries(self, run_id: str, *, after: int) -> AsyncIterator[Event]:

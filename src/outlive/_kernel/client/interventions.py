@@ -28,7 +28,7 @@ ANSWER_SECONDS = 30.0
 WITHDRAWAL_SECONDS = 5.0
 """How long it waits until a request that was cancelled has ended."""
 
-Refused = Callable[[str], OutliveError]
+MakeRefusal = Callable[[str], OutliveError]
 """The error of a verb for a reason."""
 
 
@@ -49,7 +49,7 @@ class Interventions:
         self._ended = ended
         self._cancel = cancel
 
-    async def ask(self, run: Run, version: int, wanted: Intervention, refused: Refused) -> None:
+    async def ask(self, run: Run, version: int, wanted: Intervention, refused: MakeRefusal) -> None:
         """Let a worker that has this version of the run's workflow carry it out.
 
         Raises:
@@ -85,7 +85,7 @@ class Interventions:
         if isinstance(refusal, Failure):
             raise exception_of(refusal, registered=(OutliveError,))
 
-    async def _withdrawn(self, request_id: str, late: ResultTimeoutError, refused: Refused) -> Run:
+    async def _withdrawn(self, request_id: str, late: ResultTimeoutError, refused: MakeRefusal) -> Run:
         """A request that was carried out at the last moment; raises if it was not."""
         asked = f"no worker has answered within {ANSWER_SECONDS:.0f} seconds ({late.why.replace(OF_RUN, '')})"
         # The request is a run of the engine's own, which the principal may not know of.

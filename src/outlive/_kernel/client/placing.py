@@ -53,7 +53,7 @@ class QueueChoice(msgspec.Struct, frozen=True, kw_only=True):
 _NOTHING = (None,) * 6
 
 
-def wanted_place(
+def queue_choice(
     queue: Queue | str | None = None,
     key: str | None = None,
     priority: int | None = None,
@@ -122,7 +122,7 @@ class Placer:
         self._store, self._began_at = store, began_at
         self._declared: dict[str, QueueLimits] = {}
 
-    async def place(self, where: str, wanted: QueueChoice, own: Queue | str | None, *, now_at: int) -> QueuePlace:
+    async def place(self, where: str, choice: QueueChoice, own: Queue | str | None, *, now_at: int) -> QueuePlace:
         """The place of a run of a workflow with the queue `own`.
 
         Raises:
@@ -130,27 +130,27 @@ class Placer:
             ArgumentTypeError: something is of another type.
             QueueRefusedError: the principal may use the queue of the workflow only.
         """
-        queue = check_queue(where, wanted.queue)
+        queue = check_queue(where, choice.queue)
         if queue is None:
             queue = own
         else:
             check_uses(_name(queue), _name(own))
-        start_at = _start_at(where, wanted, now_at)
+        start_at = _start_at(where, choice, now_at)
         begin_by = 0
-        if wanted.begin_within is not None:
-            seconds = given.seconds(where, "begin_within", wanted.begin_within)
+        if choice.begin_within is not None:
+            seconds = given.seconds(where, "begin_within", choice.begin_within)
             begin_by = (start_at or now_at) + round(seconds * MICROSECONDS)
         if not queue:
-            for name, value in (("key", wanted.key), ("priority", wanted.priority)):
+            for name, value in (("key", choice.key), ("priority", choice.priority)):
                 if value is not None:
                     raise InvalidArgumentError(where, name, value, "it is for runs with a queue: give a queue too")
             return QueuePlace(start_at, begin_by=begin_by) if start_at or begin_by else NOWHERE
-        name, limits = await self._find(queue, wanted.priority)
+        name, limits = await self._find(queue, choice.priority)
         return QueuePlace(
             start_at=start_at,
             queue=name,
-            queue_key="" if wanted.key is None else queue_key(where, wanted.key),
-            lead=lead_of(where, name, limits, wanted.priority),
+            queue_key="" if choice.key is None else queue_key(where, choice.key),
+            lead=lead_of(where, name, limits, choice.priority),
             frees_slot=limits.hold == "running",
             begin_by=begin_by,
         )
@@ -182,14 +182,14 @@ async def declare(store: CellStore, name: str, limits: QueueLimits, *, at: int) 
     await store.change_cell(queue_cell(name), change)
 
 
-def _start_at(where: str, wanted: QueueChoice, now_at: int) -> int:
-    if wanted.delay is not None and wanted.start_at is not None:
-        raise InvalidArgumentError(where, "delay", wanted.delay, "give a delay or an instant to start at, not both")
+def _start_at(where: str, choice: QueueChoice, now_at: int) -> int:
+    if choice.delay is not None and choice.start_at is not None:
+        raise InvalidArgumentError(where, "delay", choice.delay, "give a delay or an instant to start at, not both")
     at = now_at
-    if wanted.delay is not None:
-        at += round(given.seconds(where, "delay", wanted.delay, or_zero=True) * MICROSECONDS)
-    if wanted.start_at is not None:
-        at = round(given.instant(where, "start_at", wanted.start_at).timestamp() * MICROSECONDS)
+    if choice.delay is not None:
+        at += round(given.seconds(where, "delay", choice.delay, or_zero=True) * MICROSECONDS)
+    if choice.start_at is not None:
+        at = round(given.instant(where, "start_at", choice.start_at).timestamp() * MICROSECONDS)
     return at if at > now_at else 0
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Literal, TypedDict
 
-from outlive._kernel.client.placing import QueueChoice, wanted_place
+from outlive._kernel.client.placing import QueueChoice, queue_choice
 from outlive._kernel.define.workflow import refuse_unknown
 from outlive._kernel.model import given
 from outlive._kernel.model.burst import Debounce, Throttle, gathering
@@ -64,7 +64,7 @@ def start_arguments(workflow: object, options: dict[str, Any], *, by_name: bool 
     if not known.issuperset(options):
         refuse_options(workflow, options, known)
     if not _PLACE_OPTIONS.isdisjoint(options):
-        options["place"] = wanted_place(**{name: options.pop(name) for name in _PLACE_OPTIONS & options.keys()})
+        options["place"] = queue_choice(**{name: options.pop(name) for name in _PLACE_OPTIONS & options.keys()})
     debounce, throttle = options.pop("debounce", None), options.pop("throttle", None)
     if debounce is not None or throttle is not None:
         options["gather"] = gathering("engine.start", debounce, throttle)

@@ -31,7 +31,7 @@ RUNG_LOOK_SECONDS = 0.25
 """How often it looks if the store can: a ring may be lost."""
 
 T = TypeVar("T")
-Rest = Callable[[Bell, float], Coroutine[Any, Any, None]]
+LookRest = Callable[[Bell, float], Coroutine[Any, Any, None]]
 """Waits until a bell rings, or so many seconds."""
 _decode_items = msgspec.json.Decoder(list[msgspec.Raw]).decode
 
@@ -66,7 +66,7 @@ class StreamReader:
     """Reads streams for one client."""
 
     def __init__(
-        self, access: Access, *, followers: Followers, redaction: Redaction, new_rest: Callable[[], Rest]
+        self, access: Access, *, followers: Followers, redaction: Redaction, new_rest: Callable[[], LookRest]
     ) -> None:
         self._access = access
         self._followers = followers

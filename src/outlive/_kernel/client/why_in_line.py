@@ -37,9 +37,9 @@ async def why_others_in_line(store: Store, others: Iterable[Run], *, bounds: Bou
 
 
 def _sentence(who: str, root: Run, state: QueueRecord, measure: QueueMeasure, bounds: Bounds) -> str:
-    place = Count(measure.ahead, at_least=True) if measure.ahead >= AHEAD_MAX else Count(measure.ahead + 1)
+    position = Count(measure.ahead, at_least=True) if measure.ahead >= AHEAD_MAX else Count(measure.ahead + 1)
     whose = f" of key {root.queue_key!r}" if root.queue_key else ""
-    text = f"{who} is in line in queue {root.queue}, in place {place}{whose}"
+    text = f"{who} is in line in queue {root.queue}, in place {position}{whose}"
     if state.paused is not None:
         advice = Advice("queues.resume", {"queue": root.queue}, "lets it go on")
         return Why(f"{text}; the queue is {state.paused}", advice)

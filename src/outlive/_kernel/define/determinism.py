@@ -134,7 +134,7 @@ def check_running(file: str) -> list[CodeFinding]:
         return []
 
 
-Function = ast.FunctionDef | ast.AsyncFunctionDef
+FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 class _Module:
@@ -143,8 +143,8 @@ class _Module:
     def __init__(self, tree: ast.Module) -> None:
         self._names: dict[str, str] = {}
         """Imported names, each with its whole name: `now` of `from outlive import now` is `outlive.now`."""
-        self.functions: dict[str, Function] = {}
-        self.workflows: list[Function] = []
+        self.functions: dict[str, FunctionNode] = {}
+        self.workflows: list[FunctionNode] = []
         self.durable: set[str] = set()
         """Names of steps and workflows."""
         for node in ast.walk(tree):
@@ -158,7 +158,7 @@ class _Module:
         }
         """Names of machines: their routers are called again by a replay, as workflows are."""
         for node in tree.body:
-            if isinstance(node, Function):
+            if isinstance(node, FunctionNode):
                 self._define(node)
 
     def _import(self, node: ast.AST) -> None:
@@ -174,7 +174,7 @@ class _Module:
         value = node.value if isinstance(node, ast.Assign | ast.AnnAssign) else None
         return isinstance(value, ast.Call) and self.name_of(value.func) == "outlive.Machine"
 
-    def _define(self, node: Function) -> None:
+    def _define(self, node: FunctionNode) -> None:
         marks = {self.name_of(it.func if isinstance(it, ast.Call) else it) for it in node.decorator_list}
         if marks & {"outlive.workflow", "outlive.step", "outlive.remote_step"}:
             self.durable.add(node.name)
@@ -200,7 +200,7 @@ class _Look:
         self._module, self._file, self._workflow = module, file, workflow
         self._seen: set[str] = set()
 
-    def at(self, function: Function) -> Iterator[CodeFinding]:
+    def at(self, function: FunctionNode) -> Iterator[CodeFinding]:
         """The calls in a function, and in the functions that it calls, that a replay cannot repeat."""
         self._seen.add(function.name)
         sets = {target.id for target in _names_of_sets(function)}
@@ -238,7 +238,7 @@ class _Look:
         return CodeFinding(self._file, node.lineno, node.col_offset + 1, self._workflow, what, remedy)
 
 
-def _own_nodes(function: Function) -> Iterator[ast.AST]:
+def _own_nodes(function: FunctionNode) -> Iterator[ast.AST]:
     """Everything in a function, also in functions that it defines: they run as part of it."""
     for statement in function.body:
         yield from ast.walk(statement)
@@ -285,7 +285,7 @@ def _is_task(node: ast.expr) -> bool:
     return isinstance(node, ast.Call) and ast.unparse(node.func).endswith(("create_task", "ensure_future"))
 
 
-def _names_of_sets(function: Function) -> Iterator[ast.Name]:
+def _names_of_sets(function: FunctionNode) -> Iterator[ast.Name]:
     """Names that are given a set, and nothing else."""
     given: dict[str, list[ast.expr]] = {}
     targets: dict[str, ast.Name] = {}

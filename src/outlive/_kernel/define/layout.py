@@ -53,7 +53,7 @@ class Arrow(msgspec.Struct, frozen=True):
     path: str
 
 
-class Layout(msgspec.Struct, frozen=True):
+class GraphLayout(msgspec.Struct, frozen=True):
     """A picture: its size, its boxes by name, its arrows in the order in which they were given."""
 
     width: int
@@ -62,7 +62,7 @@ class Layout(msgspec.Struct, frozen=True):
     arrows: list[Arrow]
 
 
-def arrange(widths: Mapping[str, int], arrows: Sequence[tuple[str, str]]) -> Layout:
+def arrange(widths: Mapping[str, int], arrows: Sequence[tuple[str, str]]) -> GraphLayout:
     """Put boxes of these widths into layers, the first one at the top if no arrow leads to it.
 
     Args:
@@ -73,7 +73,7 @@ def arrange(widths: Mapping[str, int], arrows: Sequence[tuple[str, str]]) -> Lay
 
 
 @lru_cache(maxsize=KEPT)
-def _arranged(widths: tuple[tuple[str, int], ...], arrows: tuple[tuple[str, str], ...]) -> Layout:
+def _arranged(widths: tuple[tuple[str, int], ...], arrows: tuple[tuple[str, str], ...]) -> GraphLayout:
     return _Arrangement(dict(widths), arrows).layout()
 
 
@@ -100,7 +100,7 @@ class _Arrangement:
         self._chains = self._bend()
         self._is_shared = self._shared_sides()
 
-    def layout(self) -> Layout:
+    def layout(self) -> GraphLayout:
         """The picture."""
         order = _ordered(self._layer, self._above, self._below)
         xs = [round(middle) for middle in self._middles(order)]
@@ -110,7 +110,7 @@ class _Arrangement:
         }
         ends = [xs[number] + self._right[number] for number in range(len(xs))]
         depth = max(self._layer, default=-1) + 1
-        return Layout(
+        return GraphLayout(
             width=round(max(ends, default=0)) + EDGE,
             height=2 * EDGE + depth * HEIGHT + max(depth - 1, 0) * GAP_Y,
             boxes=boxes,

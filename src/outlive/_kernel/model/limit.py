@@ -40,10 +40,10 @@ CALLS_MAX = 1_000_000_000
 """The most calls that a tier lets through at once, or in one window."""
 LIMIT_CELLS = "limit/"
 """The prefix of the names of cells with shared limits."""
-Level = tuple[int, int]
+TierLevel = tuple[int, int]
 """The state of a tier: for a bucket the nanosecond at which it is full again; for a window its beginning, and what was
 spent in it."""
-EMPTY: Level = (0, 0)
+EMPTY: TierLevel = (0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +123,7 @@ Tier = TokenBucket | FixedWindow
 """One of the things that a limit limits."""
 
 
-def fits_at(tier: Tier, level: Level, cost: int, now_at: int) -> int:
+def fits_at(tier: Tier, level: TierLevel, cost: int, now_at: int) -> int:
     """The first instant from now on at which this fits."""
     match tier:
         case TokenBucket():
@@ -137,7 +137,7 @@ def fits_at(tier: Tier, level: Level, cost: int, now_at: int) -> int:
             return window_at + tier._width
 
 
-def charge(tier: Tier, level: Level, cost: int, at: int) -> Level:
+def charge(tier: Tier, level: TierLevel, cost: int, at: int) -> TierLevel:
     """The level after a call of this cost was let through at `at`, when it fits."""
     match tier:
         case TokenBucket():
@@ -148,7 +148,7 @@ def charge(tier: Tier, level: Level, cost: int, at: int) -> Level:
             return window_at, cost + (spent if window_at == began_at else 0)
 
 
-def _refund(tier: Tier, level: Level, cost: int) -> Level:
+def _refund(tier: Tier, level: TierLevel, cost: int) -> TierLevel:
     """The level after the cost of a call that was not made has been given back."""
     match tier:
         case TokenBucket():
@@ -159,7 +159,7 @@ def _refund(tier: Tier, level: Level, cost: int) -> Level:
             return level[0] + windows * tier._width, spent
 
 
-def _forgotten_at(tier: Tier, level: Level) -> int:
+def _forgotten_at(tier: Tier, level: TierLevel) -> int:
     """The instant from which on a tier is as if it had never been used: its bucket is full, or its window is over."""
     match tier:
         case TokenBucket():
@@ -171,8 +171,8 @@ def _forgotten_at(tier: Tier, level: Level) -> int:
 class LimitState(msgspec.Struct, frozen=True, omit_defaults=True):
     """The state of a limit, by the labels of its tiers: a tier that was changed begins empty."""
 
-    spent: dict[str, Level] = {}
-    lined_up: dict[str, Level] = {}
+    spent: dict[str, TierLevel] = {}
+    lined_up: dict[str, TierLevel] = {}
     forgotten_at: int = 0
     """The instant from which on it says no more than an empty one. 0: that is not known."""
 
@@ -305,7 +305,7 @@ def charge_limit(limit: RateLimit, state: LimitState, cost: int, now_at: int) ->
     return LimitState(_charged(limit, state.spent, cost, now_at), state.lined_up)
 
 
-def _latest(limit: RateLimit, levels: dict[str, Level], cost: int, now_at: int) -> tuple[int, str]:
+def _latest(limit: RateLimit, levels: dict[str, TierLevel], cost: int, now_at: int) -> tuple[int, str]:
     """When all tiers have room, and which of them is the last."""
     return max(
         ((fits_at(tier, levels.get(tier.label, EMPTY), cost, now_at), tier.label) for tier in limit.tiers),
@@ -313,5 +313,5 @@ def _latest(limit: RateLimit, levels: dict[str, Level], cost: int, now_at: int) 
     )
 
 
-def _charged(limit: RateLimit, levels: dict[str, Level], cost: int, at: int) -> dict[str, Level]:
+def _charged(limit: RateLimit, levels: dict[str, TierLevel], cost: int, at: int) -> dict[str, TierLevel]:
     return {tier.label: charge(tier, levels.get(tier.label, EMPTY), cost, at) for tier in limit.tiers}

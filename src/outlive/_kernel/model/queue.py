@@ -2,6 +2,20 @@
 
 A queue is declared in code (`Queue`); what all workers share of it lies in a cell of the store (`QueueRecord`), so that
 every claim sees the same limits, whichever worker makes it. What was set at run time wins over what code declares.
+
+| Noun | Means |
+|---|---|
+| queue | runs of one kind, and the limits that they share |
+| limits | how many runs may be under way at once, and how often they may begin |
+| slot | the room that a run under way takes of the limits, until `hold` says that it does not any more |
+| key | a tenant of a queue: it has a line of its own, and perhaps a weight |
+| line | the runs of one key that have no slot yet, in the order in which they get one |
+| turn | a number of each key that rises as its line is served: the lowest is next; a queue keeps the one served last |
+| lead | the time by which a priority brings a run forward in its line |
+| choice | the arguments of a start: queue, key, priority and time |
+| place | the queue, key, lead and time that a choice comes to, as the first event of the run has them |
+
+In a cell, the turn served last is called `virtual`.
 """
 
 from __future__ import annotations
@@ -83,8 +97,8 @@ class QueueRecord(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True)
     changed: dict[str, Any] = {}
     """The limits that were set at run time, by name."""
     paused: Pause | None = None
-    virtual: float = 0.0
-    """How far the turns of the keys have come."""
+    turn: float = msgspec.field(default=0.0, name="virtual")
+    """The turn that was served last."""
     spent: LimitState = LimitState()
     """The state of the rate limit."""
 

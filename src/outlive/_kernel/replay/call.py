@@ -9,7 +9,7 @@ import msgspec
 
 from outlive._kernel.journal.event import DetachedEnded
 from outlive._kernel.model import Failure
-from outlive._kernel.replay.command import AwaitEnd, Record, RunStep, StartChild, StartDetached, TakeSnapshot
+from outlive._kernel.replay.command import AwaitEnd, RecordFact, RunStep, StartChild, StartDetached, TakeSnapshot
 from outlive._kernel.replay.frame import Frame
 from outlive._kernel.replay.saga import Saga
 from outlive.errors import UndoFailedError
@@ -74,7 +74,7 @@ class DetachedCall(msgspec.Struct, eq=False):
 class RecordCall(msgspec.Struct, eq=False):
     """A fact of the run's own on its way into the journal; no code waits for it."""
 
-    command: Record
+    command: RecordFact
 
     def __str__(self) -> str:
         return f"{type(self.command.fact).__name__} {self.command.call}"

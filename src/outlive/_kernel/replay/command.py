@@ -1,7 +1,7 @@
 """The commands of a run. They are imperative; the worker makes each of them come true as an event.
 
 Two kinds. **Effects** (`RunStep`, `CancelStep`, `AwaitEnd`) may begin only when the event that caused them is durable.
-**Journal commands** (`StartChild`, `StartDetached`, `Record`, `TakeSnapshot`, `EndRun`, `Park`) are nothing but the
+**Journal commands** (`StartChild`, `StartDetached`, `RecordFact`, `TakeSnapshot`, `EndRun`, `Park`) are nothing but the
 next facts: they may join the transaction of the event that caused them.
 """
 
@@ -220,7 +220,7 @@ class AwaitEnd(msgspec.Struct, frozen=True, gc=False):
     """The workflow, if the run has started that tree itself: it is to be a run of this workflow."""
 
 
-class Record(msgspec.Struct, frozen=True, gc=False):
+class RecordFact(msgspec.Struct, frozen=True, gc=False):
     """Write down a fact that the run has decided by itself."""
 
     run: int
@@ -286,4 +286,6 @@ class Park(msgspec.Struct, frozen=True, gc=False):
     """The name of a change that the run has taken and this code has not asked for: code that has it may go on."""
 
 
-Command = RunStep | CancelStep | StartChild | StartDetached | AwaitEnd | Record | Emit | TakeSnapshot | EndRun | Park
+Command = (
+    RunStep | CancelStep | StartChild | StartDetached | AwaitEnd | RecordFact | Emit | TakeSnapshot | EndRun | Park
+)

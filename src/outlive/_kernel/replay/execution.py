@@ -26,7 +26,7 @@ from outlive._kernel.journal.value import Stored
 from outlive._kernel.model import Payload, Retry, RunStatus, Wait, WaitKind
 from outlive._kernel.model.run import definition_shown
 from outlive._kernel.replay.call import Call, ChildCall, DetachedCall, EndWait, RecordCall, StepCall
-from outlive._kernel.replay.command import Command, EndRun, Park, Record, Recorded, WorkflowSpec
+from outlive._kernel.replay.command import Command, EndRun, Park, Recorded, RecordFact, WorkflowSpec
 from outlive._kernel.replay.frame import PATCH, Frame
 from outlive._kernel.replay.lookahead import NOTHING_AHEAD, Lookahead
 from outlive._kernel.replay.loop import RunLoop
@@ -187,7 +187,7 @@ class Execution:
 
     def record(self, fact: Recorded, data: bytes | None = None) -> None:
         """Write a fact of the run's own into the journal, with `data` as its payload; it has `at=0` until then."""
-        command = Record(fact.run, fact.call, fact, data)
+        command = RecordFact(fact.run, fact.call, fact, data)
         self.calls[fact.run, fact.call] = RecordCall(command)
         self.commands.append(command)
 

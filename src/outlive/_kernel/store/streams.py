@@ -146,7 +146,7 @@ class StreamState(NamedTuple):
     """The last head in that chunk."""
 
 
-class Growth(NamedTuple):
+class StreamGrowth(NamedTuple):
     """The growth of a stream by some lines."""
 
     state: StreamState
@@ -171,7 +171,7 @@ def is_there(state: StreamState, mark: int) -> bool:
     return bool(mark) and writer_of(mark) == writer_of(state.mark) and mark <= state.mark
 
 
-def grow(state: StreamState, lines: Sequence[StreamLine], *, mark: int = 0) -> Growth | None:
+def grow(state: StreamState, lines: Sequence[StreamLine], *, mark: int = 0) -> StreamGrowth | None:
     """The growth of a stream when these lines are appended; None if it has all of them. (PostgreSQL decides in
     functions/append_streams.sql.)"""
     if is_there(state, mark):
@@ -200,7 +200,7 @@ def grow(state: StreamState, lines: Sequence[StreamLine], *, mark: int = 0) -> G
         number = max(number, line.number)
     if not grown:
         return None
-    return Growth(
+    return StreamGrowth(
         StreamState(position, items, size, mark or state.mark, number, tail, tail_bytes, head), extension, chunks
     )
 

@@ -29,7 +29,7 @@ from outlive._kernel.runtime.environment import Environment
 from outlive._kernel.runtime.session.dead_sessions import DeadSessionEnder
 from outlive._kernel.runtime.session.pace import OrphanPace
 from outlive._kernel.runtime.session.requests import ClaimRequests
-from outlive._kernel.runtime.session.worker import Worker
+from outlive._kernel.runtime.session.worker import SessionWorker
 from outlive._kernel.runtime.tree.claim_data import ClaimData, blob_ids, lost_owner
 from outlive._kernel.runtime.tree.events import unsent_end, watch_of
 from outlive._kernel.runtime.tree.live import LiveTree
@@ -71,7 +71,7 @@ class Claimer:
         environment: Environment,
         *,
         store: Store,
-        worker: Worker,
+        worker: SessionWorker,
         requests: ClaimRequests,
         dead_sessions: DeadSessionEnder,
         definitions: list[str],

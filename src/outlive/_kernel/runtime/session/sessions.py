@@ -37,7 +37,7 @@ from outlive._kernel.runtime.session.keeper import LeaseKeeper
 from outlive._kernel.runtime.session.requests import ClaimRequests
 from outlive._kernel.runtime.session.stalls import StallNotes, stall_on
 from outlive._kernel.runtime.session.watchdog import STALL_SECONDS, Watchdog
-from outlive._kernel.runtime.session.worker import Worker
+from outlive._kernel.runtime.session.worker import SessionWorker
 from outlive._kernel.runtime.tree.observer_calls import CANCEL_SECONDS, ObserverCalls
 from outlive._kernel.runtime.tree.run_log import RunLog
 from outlive._kernel.runtime.wakeup import Wakeup
@@ -87,7 +87,7 @@ class WorkerSessions:
         self._gate = Gate(store, clock=self._clock, counters=self._counters)
         self._observer_calls = ObserverCalls(clock=self._clock, counters=self._counters)
         self._requests = ClaimRequests()
-        self._worker: Worker | None = None
+        self._worker: SessionWorker | None = None
         self._claimer: Claimer | None = None
         self._keeper: LeaseKeeper | None = None
         self._watchdog: Watchdog | None = None
@@ -118,7 +118,7 @@ class WorkerSessions:
             expires_at=now_at + round(lease_seconds * MICROSECONDS),
             process=this_process(),
         )
-        worker = Worker(
+        worker = SessionWorker(
             self._environment,
             info=info,
             store=self._store,
@@ -308,7 +308,7 @@ class WorkerSessions:
         if self._claimer is not None and self._worker is not None:
             await self._stop_worker(self._claimer, self._worker, grace_ends_at)
 
-    async def _stop_worker(self, claimer: Claimer, worker: Worker, grace_ends_at: float) -> None:
+    async def _stop_worker(self, claimer: Claimer, worker: SessionWorker, grace_ends_at: float) -> None:
         worker.stop()
         claiming = own_task(claimer.stop(), name="outlive-claimer-stop")
         await self._wait_for_steps(worker, grace_ends_at)
@@ -379,7 +379,7 @@ class WorkerSessions:
             self._worker.close()
             self._worker = None
 
-    async def _wait_for_steps(self, worker: Worker, grace_ends_at: float) -> None:
+    async def _wait_for_steps(self, worker: SessionWorker, grace_ends_at: float) -> None:
         while worker.steps_running and self._clock.monotonic() < grace_ends_at:
             await Wakeup().sleep(GRACE_LOOK_SECONDS)
         await self._committer.drain(outage_seconds_max=grace_ends_at - self._clock.monotonic())
@@ -403,7 +403,7 @@ class WorkerSessions:
             os._exit(STALLED_EXIT_CODE)
         keeper.end_session(reason)
 
-    def _fence_session(self, worker: Worker, reason: str) -> None:
+    def _fence_session(self, worker: SessionWorker, reason: str) -> None:
         """A keeper has lost the lease of this worker; if the next session has begun already, that is not affected."""
         if self._worker is worker:
             self._fence(reason)

@@ -78,7 +78,7 @@ IN_FLIGHT_MAX = 2
 would keep the store from all others."""
 
 
-class Worker:
+class SessionWorker:
     """Moves the runs that this process owns, for one session."""
 
     def __init__(

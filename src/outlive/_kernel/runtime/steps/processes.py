@@ -135,7 +135,7 @@ class ProcessLane:
 
 
 OnReport = Callable[[ChildReport], None]
-Emit = Callable[[str, bytes], Future[None] | None]
+EmitItem = Callable[[str, bytes], Future[None] | None]
 
 
 class StepProcess:
@@ -148,7 +148,7 @@ class StepProcess:
         self._ready: asyncio.Future[None] = self._loop.create_future()
         self._answer: asyncio.Future[Returned | Raised] | None = None
         self._report: OnReport = _ignore
-        self._emit: Emit = _ignore_item
+        self._emit: EmitItem = _ignore_item
         self._is_wanted = True
         self._has_begun = False
 
@@ -177,7 +177,7 @@ class StepProcess:
         finally:
             late.cancel()
 
-    async def run(self, job: ChildJob, report: OnReport, emit: Emit | None = None) -> bytes:
+    async def run(self, job: ChildJob, report: OnReport, emit: EmitItem | None = None) -> bytes:
         """The encoded result of a step; `report` is called with its progress and what it publishes, and `emit`, on
         another thread, with what it emits.
 

@@ -22,7 +22,7 @@ from outlive._kernel.runtime.steps.context import in_context
 from outlive._kernel.runtime.tree.attempt import Attempt
 from outlive.errors import OutliveError, UndoFailedError
 
-Call = Callable[[Attempt, Callable[..., Any]], Coroutine[Any, Any, None]]
+CallUndo = Callable[[Attempt, Callable[..., Any]], Coroutine[Any, Any, None]]
 
 
 def encode_result(command: RunStep, value: Any, packer: Packer) -> bytes:
@@ -59,7 +59,7 @@ def check_size(command: RunStep, result: bytes, packer: Packer) -> None:
         raise UnstorableResultError(error, tuple(given)) from error
 
 
-async def why_undone(attempt: Attempt, unstorable: UnstorableResultError, call: Call) -> BaseException:
+async def why_undone(attempt: Attempt, unstorable: UnstorableResultError, call: CallUndo) -> BaseException:
     """Undo what a step has done; returns why the attempt fails. See `undo_at_once`."""
     try:
         await undo_at_once(attempt, unstorable, call)
@@ -69,7 +69,7 @@ async def why_undone(attempt: Attempt, unstorable: UnstorableResultError, call: 
         return error
 
 
-async def undo_at_once(attempt: Attempt, unstorable: UnstorableResultError, call: Call) -> NoReturn:
+async def undo_at_once(attempt: Attempt, unstorable: UnstorableResultError, call: CallUndo) -> NoReturn:
     """Undo what a step has done, and raise why the attempt fails.
 
     Raises:
@@ -99,7 +99,7 @@ async def undo_at_once(attempt: Attempt, unstorable: UnstorableResultError, call
     raise unstorable.cause
 
 
-async def _undo(attempt: Attempt, undo: StepSpec, given: tuple[Any, ...] | None, call: Call) -> None:
+async def _undo(attempt: Attempt, undo: StepSpec, given: tuple[Any, ...] | None, call: CallUndo) -> None:
     if given is None or undo.kind is not None:
         raise OutliveError(f"{undo.name} cannot be called with what cannot be stored")
     inside = attempt.of_undo(undo)

@@ -39,7 +39,7 @@ from outlive._kernel.journal.redaction import Redaction
 from outlive._kernel.model import Payload, Run, RunStatus
 from outlive._kernel.model.payload import NO_PAYLOAD
 from outlive._kernel.model.under_way import Interrupted
-from outlive._kernel.replay.command import AwaitEnd, EndRun, Record, RunStep, StartChild
+from outlive._kernel.replay.command import AwaitEnd, EndRun, RecordFact, RunStep, StartChild
 from outlive._kernel.store.change import ended_of
 from outlive._kernel.store.contract import Ended, InboxMessage, Message, MessageKind, Watch
 from outlive.errors import OutliveError, RunExistsError, RunNotFoundError
@@ -135,7 +135,7 @@ def event_of_child(command: StartChild, *, at: int, arguments: Payload) -> RunCr
     )
 
 
-def event_of_record(command: Record, *, at: int, payload: Payload | None) -> AnyEvent:
+def event_of_record(command: RecordFact, *, at: int, payload: Payload | None) -> AnyEvent:
     """Something that the run decided by itself."""
     changes: dict[str, object] = {"at": at}
     if payload is not None:

@@ -48,7 +48,7 @@ from outlive._kernel.replay.command import (
     Emit,
     EndRun,
     Park,
-    Record,
+    RecordFact,
     RunStep,
     StartChild,
     StartDetached,
@@ -588,7 +588,7 @@ class LiveTree:
                 self.open_draft().effects.append(command)
             case EndRun(successor=Successor()) if not self.journal:
                 self.deferred.append(command)
-            case StartChild() | StartDetached() | Record() | EndRun() | TakeSnapshot():
+            case StartChild() | StartDetached() | RecordFact() | EndRun() | TakeSnapshot():
                 # Not yet an event: what goes with it belongs to its draft, and a snapshot to the events before it.
                 self.todo.append(command)
             case Emit():

@@ -34,7 +34,7 @@ from outlive._kernel.model.promise import PROMISE
 from outlive._kernel.model.under_way import Interrupted
 from outlive._kernel.replay.command import (
     EndRun,
-    Record,
+    RecordFact,
     StartChild,
     StartDetached,
     Successor,
@@ -79,8 +79,8 @@ class TreeWriting(Protocol):
         """Store a value with the change; `of` is its owner, if that is not the tree."""
 
 
-Translated = StartChild | StartDetached | Record | EndRun | TakeSnapshot
-TRANSLATED = (StartChild, StartDetached, Record, EndRun, TakeSnapshot)
+Translated = StartChild | StartDetached | RecordFact | EndRun | TakeSnapshot
+TRANSLATED = (StartChild, StartDetached, RecordFact, EndRun, TakeSnapshot)
 """Commands that become events when they are recorded."""
 
 
@@ -94,7 +94,7 @@ def event_of_command(live: TreeWriting, command: Translated) -> AnyEvent:
                 return event_of_child(command, at=live.clock.now(), arguments=arguments)
             case StartDetached():
                 return _start_detached(live, command)
-            case Record():
+            case RecordFact():
                 return _record_of(live, command)
             case EndRun():
                 return _end(live, command)
@@ -136,7 +136,7 @@ def _parked(live: TreeWriting, error: Exception) -> RunParked:
     return RunParked(at=live.clock.now(), reason=storable(reason))
 
 
-def _record_of(live: TreeWriting, command: Record) -> AnyEvent:
+def _record_of(live: TreeWriting, command: RecordFact) -> AnyEvent:
     at, payload = live.clock.now(), None
     if command.data is not None:
         # An answer is the sender's, who knows the run by its id and not in which generation it was given.

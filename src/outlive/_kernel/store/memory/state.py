@@ -12,7 +12,7 @@ from outlive._kernel.store.audit import AuditRow
 from outlive._kernel.store.contract import Answer, InboxMessage, ItemResult, Watch, WorkerInfo
 from outlive._kernel.store.memory.transaction import Tables
 from outlive._kernel.store.schedules import ScheduleRow
-from outlive._kernel.store.streams import Growth, StreamChunk, StreamState
+from outlive._kernel.store.streams import StreamChunk, StreamGrowth, StreamState
 from outlive._kernel.store.tables.searching import ListPlace
 
 
@@ -112,7 +112,7 @@ class Stream:
     def __init__(self, state: StreamState, chunks: list[StreamChunk]) -> None:
         self.state, self.chunks = state, chunks
 
-    def take(self, growth: Growth) -> None:
+    def take(self, growth: StreamGrowth) -> None:
         """Append."""
         count, body = growth.extension
         if count:

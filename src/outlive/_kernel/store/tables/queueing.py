@@ -1,9 +1,9 @@
 """The order of a queue: the arithmetic of one claim, the same in every store.
 
 Each key of a queue has a line of runs, and a *turn*: a number that rises by one for each run that is taken from its
-line (by less for a key with a weight). The line with the lowest turn is next. `virtual`, which the cell of the queue
-keeps, is the turn that was served last: a key that comes back after a while goes on from there, and has neither saved
-up turns nor lost any (start-time fair queueing).
+line (by less for a key with a weight). The line with the lowest turn is next. The cell of the queue keeps the turn
+that was served last: a key that comes back after a while goes on from there, and has neither saved up turns nor lost
+any (start-time fair queueing).
 
 A claim plans as if every line were long, fetches so many heads of each line at once, and corrects the plan where a line
 had fewer. A line that was found empty when its turn had come can be forgotten: no later turn is lower than its own.
@@ -70,7 +70,7 @@ class Serving:
         self._held = dict(held.by_key)
         self._taken = 0
         self._rounds = 0
-        self._virtual = state.virtual
+        self._turn = state.turn
         self._order: list[str] = []
         self._planned: dict[str, int] = {}
         self._chosen: dict[int, str] = {}
@@ -99,7 +99,7 @@ class Serving:
         self._rounds += 1
         turns: dict[str, float] = {}
         for key, turn in lines:
-            turns.setdefault(key, self.turns.get(key, max(turn, self._virtual)))
+            turns.setdefault(key, self.turns.get(key, max(turn, self._turn)))
         # Without another key there is nothing to share, and nothing to remember.
         self._is_alone = len(turns) == 1 and not self.turns
         heap = [(turn, key) for key, turn in turns.items()]
@@ -148,7 +148,7 @@ class Serving:
 
     def _pass_turn(self, key: str, *, steps: int) -> None:
         if not self._is_alone:
-            self._virtual = max(self._virtual, self.turns[key])
+            self._turn = max(self._turn, self.turns[key])
             self.turns[key] += steps * self._step(key)
 
     def _step(self, key: str) -> float:
@@ -170,8 +170,8 @@ class Serving:
     def data(self, held: bytes | None) -> bytes | None:
         """The new content of the cell of the queue; None if that is its content already."""
         state = self._state.charged(self._name, self._taken, self._now_at)
-        if self._virtual != state.virtual:
-            state = msgspec.structs.replace(state, virtual=self._virtual)
+        if self._turn != state.turn:
+            state = msgspec.structs.replace(state, turn=self._turn)
         return None if state is self._state and state == queue_in(held) else queue_data(state)
 
 
