@@ -1,7 +1,8 @@
 """Plays the examples of one page through servers: `python -m tests.docs.connected docs/guides/steps.md`.
 
 `outlive.Engine(...)` of the page is an engine with a server in front of it, and the page gets a connection to that. A
-program that is written for an engine then shows whether a connection does the same.
+program that is written for an engine then shows whether a connection does the same. Examples that have one of the
+further arguments in their text get the engine itself.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any
 import outlive
 from outlive.engine.any_engine import SyncEngine
 from tests.cli.serving import served
+from tests.docs.page import Block
 from tests.docs.play import play
 
 Engine = outlive.Engine
@@ -52,5 +54,11 @@ class Connected:
 
 
 if __name__ == "__main__":
-    outlive.Engine = Connected  # type: ignore[assignment, misc]
-    play(Path(sys.argv[1]))
+    page, *of_the_store = sys.argv[1:]
+
+    def give(block: Block) -> None:
+        """Give an example a connection, or the engine if it needs the store."""
+        needs_it = any(text in block.text for text in of_the_store)
+        outlive.Engine = Engine if needs_it else Connected  # type: ignore[assignment, misc]
+
+    play(Path(page), give)

@@ -16,7 +16,7 @@ import io
 import re
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import redirect_stdout
 from itertools import pairwise
 from pathlib import Path
@@ -47,8 +47,9 @@ def compile_block(page: Path, block: Block) -> CodeType:
     return code
 
 
-def play(page: Path) -> None:
-    """Run the examples of a page; exits with a message if one prints something else than it should."""
+def play(page: Path, before: Callable[[Block], None] = lambda block: None) -> None:
+    """Run the examples of a page; exits with a message if one prints something else than it should. `before` is called
+    with each of them before it runs."""
     # What a user's script is called; dataclasses and enums are looked up by this name.
     module = ModuleType("__main__")
     sys.modules["__main__"] = module
@@ -58,6 +59,7 @@ def play(page: Path) -> None:
             if file := _FILE.match(block.text):
                 sys.modules[file[1]] = module
             if block.info == RUN:
+                before(block)
                 check(page, block, wanted, run(code, module, runner))
 
 

@@ -136,6 +136,8 @@ async def test_a_connection_starts_many(engine: TestEngine) -> None:
             await remote.start_many([(shop.api_order, 1), ("nothing", {})])
         with pytest.raises(InvalidArgumentError, match=r"only engine\.start takes it") as caught:
             await remote.start_many([{"start": (shop.api_order, 1), "debounce": 5}])  # type: ignore[list-item]
+        with pytest.raises(InvalidArgumentError, match=r"^engine\.start_many: starts\[1\]\.timeout=-1 cannot"):
+            await remote.start_many([(shop.api_order, 1), {"start": (shop.api_order, 2), "timeout": -1}])
         assert caught.value.name == "starts[0].debounce"
         with pytest.raises(StartsRefusedError) as refused:
             await remote.start_many([{"start": shop.api_patient.bind(), "id": "m-3"}, (shop.api_order, 4)])

@@ -174,7 +174,7 @@ class Remote(AnyEngine):
     async def _start(
         self, named: NamedStart, options: Mapping[str, Any], spec: WorkflowSpec | None = None
     ) -> RunHandle[Any]:
-        body = only_given(named._asdict() | start_fields(named.workflow, options))
+        body = only_given(named._asdict() | start_fields("engine.start", named.workflow, options))
         return self._run((await self._connection.operate("runs.start", body=body)).id, spec)
 
     def _run(self, run_id: str, spec: WorkflowSpec | None = None) -> RunHandle[Any]:

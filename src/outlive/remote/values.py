@@ -42,13 +42,13 @@ PATH_CHARACTERS_MAX = 2_000
 """The limit for a name in a path: the server knows how long each may be."""
 
 
-def start_fields(workflow: object, options: Mapping[str, Any]) -> dict[str, Any]:
+def start_fields(where: str, workflow: object, options: Mapping[str, Any]) -> dict[str, Any]:
     """The options of a start as they are sent.
 
     Raises:
         ArgumentTypeError: there is no such option.
     """
-    where, found = "engine.start", dict(options)
+    found = dict(options)
     refuse_unknown(
         workflow, {name: value for name, value in found.items() if name not in OwnStartOptions.__annotations__}
     )
@@ -70,7 +70,7 @@ def one_start(where: str, call: Bound[Any] | tuple[Any, ...], options: Mapping[s
         named = plain_start(where, NamedStart(*call))
     else:
         named = named_start(where, call[0], call[1:])
-    return only_given(named._asdict() | start_fields(named.workflow, options))
+    return only_given(named._asdict() | start_fields(where, named.workflow, options))
 
 
 def batch_fields(where: str, options: BatchOptions) -> dict[str, Any]:

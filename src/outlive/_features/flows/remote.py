@@ -124,8 +124,9 @@ class RemoteFlows:
         **options: Unpack[StartOptions],
     ) -> RunHandle[Any]:
         """See `Flows`."""
-        data = plain_json("engine.flows.start", {"input": input, "vars": vars, "overrides": overrides})
-        body = only_given({**data, "revision": revision, **start_fields(name, options)})
+        where = "engine.flows.start"
+        data = plain_json(where, {"input": input, "vars": vars, "overrides": overrides})
+        body = only_given({**data, "revision": revision, **start_fields(where, name, options)})
         found = await self._connection.operate("flows.start", body=body, name=name)
         return self._new_run(found.id)
 
