@@ -174,3 +174,154 @@ def test_timeline_is_drawn_on_a_scale_that_shows_short_steps_beside_long_waits()
     assert "!!!" in by_name["worker brush was lost; worker chisel took over"]
     assert by_name["step send: shop.CardDeclined: no money"].split()[:2] == ["+1", "h"]
     assert drawn([], began_at=T0, now_at=T0, width=40) == []
+
+
+def asked(seconds: float) -> journal.AnyEvent:
+    """A request of an approval."""
+    return journal.ApprovalRequested(**at(seconds, call="refund", name="refund", payload=value({})))
+
+
+def test_approval_that_is_closed_says_that_it_is_no_longer_waited_for() -> None:
+    """Its line ends there, stopped and without a decision."""
+    story = [STORY[0], asked(1), journal.ApprovalClosed(**at(2, call="close", approval="refund"))]
+    line = lines_of(story)["approval 'refund'"]
+
+    assert (line.state, line.ended_at, line.note) == (LineState.STOPPED, T0 + 2 * SECOND, "no longer waited for")
+
+
+@pytest.mark.parametrize("before", [[], [asked(1), journal.ApprovalClosed(**at(2, call="close", approval="refund"))]])
+def test_decision_about_a_request_that_is_not_open_is_a_mark(before: list[journal.AnyEvent]) -> None:
+    """A decision that came too late, or without its request, changes no line of an approval."""
+    decided = journal.ApprovalDecided(**at(9, approval="refund", payload=value({"approved": True, "by": "ann"})))
+    *earlier, last = Timeline(shown([STORY[0], *before, decided])).lines()
+
+    assert (last.kind, last.began_at, last.note) == (LineKind.MARK, T0 + 9 * SECOND, "")
+    assert "ann" not in str([line.note for line in earlier])
+
+
+def test_timer_that_ends_the_wait_of_the_run_has_no_line_of_its_own() -> None:
+    """The line of that wait ends there; a timer that the run did not sleep for is a mark."""
+    slept: list[journal.AnyEvent] = [
+        STORY[0],
+        journal.RunSuspended(
+            **at(1, waits=(Wait(kind=WaitKind.TIMER, name="nap"), Wait(kind=WaitKind.SIGNAL, name="go")))
+        ),
+        journal.TimerFired(**at(5, call="nap")),
+    ]
+    _, wait = Timeline(shown(slept)).lines()
+    *_, mark = Timeline(shown([*slept, journal.TimerFired(**at(6, call="go"))])).lines()
+
+    assert (wait.kind, wait.ended_at) == (LineKind.WAIT, T0 + 5 * SECOND)
+    assert (mark.kind, mark.began_at) == (LineKind.MARK, T0 + 6 * SECOND)
+
+
+def test_time_without_a_worker_says_why_there_was_none() -> None:
+    """A worker that let go of the run, with its reason if it had one, or a run that was parked."""
+    released: list[journal.AnyEvent] = [
+        STORY[0],
+        journal.RunReleased(**at(1)),
+        journal.RunReleased(**at(2, reason="it moved", moved_at=T0)),
+        journal.RunParked(**at(3, reason="no such step")),
+    ]
+
+    assert [(line.kind, line.name) for line in Timeline(shown(released)).lines()[1:]] == [
+        (LineKind.WAIT, "released by its worker"),
+        (LineKind.WAIT, "released by its worker: it moved"),
+        (LineKind.WAIT, "parked: no such step"),
+    ]
+
+
+def test_claim_is_a_mark_if_the_worker_is_another_one() -> None:
+    """A worker that goes on with its own run changes nothing that people want to see."""
+    claims: list[journal.AnyEvent] = [
+        STORY[0],
+        journal.RunClaimed(**at(1, worker="anvil", epoch=2)),
+        journal.RunClaimed(**at(2, worker="brush", epoch=3)),
+    ]
+
+    assert [line.began_at for line in Timeline(shown(claims)).lines()] == [T0, T0 + 2 * SECOND]
+
+
+def test_retry_of_the_root_opens_the_run_and_takes_back_its_steps() -> None:
+    """What it takes back says so; a retry that goes on with a child alone leaves the end of the root."""
+    ended: list[journal.AnyEvent] = [
+        STORY[0],
+        journal.StepFailed(**at(1, call="charge", failure=BAD, took=SECOND // 2)),
+        journal.RunPublished(**at(1.5, payload=value({}))),
+        journal.RunFailed(**at(2, failure=BAD)),
+    ]
+    retried = Timeline(shown([*ended, journal.RunRetried(**at(9, undone=(1, 2)))]))
+    step, published, _, retry = retried.lines()[1:]
+
+    assert (retried.end, retry.kind, retry.began_at) == ("", LineKind.MARK, T0 + 9 * SECOND)
+    assert (step.state, step.note) == (LineState.STOPPED, "taken back by a retry")
+    assert (published.state, published.note) == (LineState.DONE, "")
+    assert Timeline(shown([*ended, journal.RunRetried(**at(9, run=1))])).end == "failed"
+
+
+def test_step_says_in_its_note_what_happened_to_it() -> None:
+    """That it had to wait, and that a person has skipped it; a step that returned after all has no note."""
+    delayed = journal.StepDelayed(**at(1, call="ring", until_at=T0 + 2 * SECOND, by="rate limit bell"))
+    skipped = journal.StepSucceeded(**at(3, call="ring", result=value(1), skipped=True))
+    returned = journal.StepSucceeded(**at(3, call="ring", result=value(1)))
+
+    assert lines_of([STORY[0], delayed])["ring"].note == "had to wait for rate limit bell"
+    line = lines_of([STORY[0], delayed, skipped])["ring"]
+    assert (line.state, line.note) == (LineState.STOPPED, "skipped by a person, who gave its result")
+    assert lines_of([STORY[0], delayed, returned])["ring"].note == ""
+
+
+def test_attempt_that_failed_is_the_failure_of_its_step_until_the_next_one_ends() -> None:
+    """A reader sees why a step is tried again."""
+    failed = STORY[3]
+
+    assert lines_of([STORY[0], failed])["charge"].failure == failure_of(BAD)
+
+
+def test_intent_that_is_taken_back_stops_the_line_of_its_step() -> None:
+    """The attempt was not begun."""
+    intended = journal.StepIntended(**at(1, call="pay"))
+    withdrawn = journal.StepIntended(**at(2, call="pay", attempt=0))
+
+    assert lines_of([STORY[0], intended])["pay"].state is LineState.OPEN
+    line = lines_of([STORY[0], intended, withdrawn])["pay"]
+    assert (line.state, line.ended_at) == (LineState.STOPPED, T0 + 2 * SECOND)
+
+
+def test_attempt_after_a_take_over_began_with_the_new_worker() -> None:
+    """Unless its event says how long it took: before the claim there was no worker to make it."""
+    story: list[journal.AnyEvent] = [
+        STORY[0],
+        journal.StepProgressed(**at(1, call="pack", progress=value(1))),
+        journal.RunClaimed(**at(10, worker="brush", epoch=2, interrupted=True)),
+        journal.StepSucceeded(**at(12, call="pack", result=value(1))),
+    ]
+
+    (attempt,) = lines_of(story)["pack"].attempts
+    assert (attempt.began_at, attempt.ended_at) == (T0 + 10 * SECOND, T0 + 12 * SECOND)
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        journal.SignalReceived(**at(5, name="go", payload=value("x"))),
+        journal.RunResumed(**at(5)),
+        journal.RunPublished(**at(5, payload=value({"stage": "paid"}))),
+    ],
+    ids=lambda event: type(event).__name__,
+)
+def test_event_that_took_no_time_is_a_mark_with_its_words(event: journal.AnyEvent) -> None:
+    """A mark begins and ends with its event, and says it in words."""
+    history = shown([STORY[0], event])
+    mark = Timeline(history).lines()[-1]
+
+    assert (mark.kind, mark.name, mark.state) == (LineKind.MARK, history[-1].words, LineState.DONE)
+    assert mark.began_at == mark.ended_at == T0 + 5 * SECOND
+
+
+def test_event_of_a_later_release_is_a_mark() -> None:
+    """A type of event that this release does not know is shown too."""
+    known = event_of(1, journal.RunResumed(**at(5)), "order-1")
+    later = msgspec.structs.replace(known, type="RunBlessed")
+
+    assert Timeline([*shown([STORY[0]]), later]).lines()[-1].began_at == T0 + 5 * SECOND

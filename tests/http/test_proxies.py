@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from outlive.errors import ConfigurationError
 from outlive.http import Api
 from outlive.http.proxies import Proxies
 from outlive.testing import TestEngine
@@ -45,6 +46,13 @@ def test_the_last_address_that_is_not_a_listed_proxy_is_the_sender(peer: str, fo
     [S7]"""
     assert Proxies(["10.0.0.0/29"]).sender(peer, forwarded) == sender
     assert Proxies([]).sender(peer, forwarded) == peer
+
+
+def test_what_is_not_an_address_is_refused_as_a_proxy() -> None:
+    """A name, or a network with bits of a host, is an error of the configuration that shows it."""
+    for proxy in ("proxy.example.com", "10.0.0.1/24"):
+        with pytest.raises(ConfigurationError, match=f"'{proxy}' is not an address of a proxy"):
+            Proxies([proxy])
 
 
 async def test_each_sender_behind_a_proxy_tries_keys_for_itself(engine: TestEngine) -> None:

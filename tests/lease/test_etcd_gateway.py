@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
+import msgspec
 import pytest
 
 from outlive._kernel.lease.etcd import keys
@@ -19,7 +20,7 @@ from outlive._kernel.lease.etcd.beat import BACKSTOP_SECONDS_MIN, DUE_SHARE, Etc
 from outlive._kernel.lease.etcd.gateway import AwayError, Gateway, LeaseGoneError, RefusedError
 from outlive._kernel.lease.etcd.keys import ENLIST_TRIES, enlist
 from outlive._kernel.lease.etcd.leases import ASK_SECONDS, EtcdLeases
-from outlive._kernel.lease.etcd.watch import PAUSE_SECONDS_MAX, EtcdWatch
+from outlive._kernel.lease.etcd.watch import PAUSE_SECONDS_MAX, PAUSE_SECONDS_MIN, EtcdWatch
 from outlive._kernel.lease.etcd.wire import LeaseAnswer, RangeAnswer, TransactionAnswer, WatchAnswer
 from outlive._kernel.runtime.clock import SystemClock
 from outlive._kernel.store.contract import WorkerInfo
@@ -252,6 +253,55 @@ async def test_watch_that_etcd_cancels_says_why_and_is_begun_again(
     assert pauses == 2
     assert "permission denied" in caplog.text
     assert caplog.text.count("dead workers are noticed later") == 1
+
+
+async def test_watch_that_is_refused_says_again_who_it_is(stub: Stub) -> None:
+    """A refusal may mean that its token is not known any more, whatever etcd says."""
+    stub.body = b'{"error":{"grpc_code":7,"message":"etcdserver: permission denied"}}'
+    gateway = Gateway(parse_address(stub.url.replace("://", "://me:secret@")), monotonic=time.monotonic)
+
+    def close_at_the_second_pause() -> float:
+        if len(stub.tokens) == 2:
+            watch.close()
+        return -0.5  # No pause at all.
+
+    watch = EtcdWatch(gateway, lambda: None, random=close_at_the_second_pause)
+    await asyncio.to_thread(watch.run)
+
+    assert (stub.logins, len(stub.tokens)) == (2, 2)
+
+
+async def test_watch_that_fails_again_pauses_longer_until_it_is_heard(
+    gateway: Gateway, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Each pause is twice as long, up to a limit; a watch that etcd has begun makes the next one short again."""
+    created = msgspec.json.decode(b'{"result":{"created":true}}', type=WatchAnswer)
+    lines = iter([[], [], [], [], [], [], [], [created], []])
+
+    class Unhurried(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            pauses.append(timeout)
+            if len(pauses) == 9:
+                self.set()
+            return True
+
+    def listen(*_args: object, **_options: object) -> Iterator[WatchAnswer]:
+        yield from next(lines)
+        raise AwayError("gone")
+
+    pauses: list[float | None] = []
+    rung: list[bool] = []
+    watch = EtcdWatch(gateway, lambda: rung.append(True), random=lambda: 0.5)
+    monkeypatch.setattr(watch, "_stop", Unhurried())
+    monkeypatch.setattr(gateway, "listen", listen)
+
+    await asyncio.to_thread(watch.run)
+    await asyncio.sleep(0)
+
+    assert pauses == [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, PAUSE_SECONDS_MAX, PAUSE_SECONDS_MIN, 2 * PAUSE_SECONDS_MIN]
+    assert rung == [True]
+    assert caplog.text.count("is heard again") == 1
+    assert caplog.text.count("dead workers are noticed later") == 2
 
 
 async def test_watch_that_fails_for_an_unforeseen_reason_takes_its_time(

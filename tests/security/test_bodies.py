@@ -17,7 +17,7 @@ from outlive._features.batches import starting as batches
 from outlive._kernel.client import definitions, slices
 from outlive.engine import view
 from outlive.flow import FlowInputError
-from outlive.http import Api, ApiLimits
+from outlive.http import Api, ApiLimits, exchange
 from outlive.http.exchange import Request
 from outlive.http.nesting import CONTAINERS_MAX, holds_more, is_deeper
 from outlive.http.operation import Call, operation
@@ -353,3 +353,25 @@ async def test_a_body_with_too_many_maps_and_lists_is_refused(engine: TestEngine
     with pytest.raises(FlowInputError) as error:
         await engine.flows.start("bodied.many", {"order": 1}, vars={f"name_{each}": 1 for each in range(9_000)})
     assert len(error.value.problems) == 100
+
+
+@pytest.mark.parametrize(("sizes", "read"), [((4, 4), 1), ((3, 9, 9), 2), ((2, 1, 0), 3), ((3, 1, 9), 2)])
+async def test_what_is_left_of_a_body_is_dropped_up_to_a_limit(
+    monkeypatch: pytest.MonkeyPatch, sizes: tuple[int, ...], read: int
+) -> None:
+    """The answer ends when so many bytes were dropped, or at the end of the body. [S35]"""
+    monkeypatch.setattr(exchange, "UNREAD_BYTES_MAX", 4)
+    left, sent = list(sizes), list[Any]()
+
+    async def receive() -> dict[str, Any]:
+        size = left.pop(0)
+        return {"type": "http.request", "body": b"x" * size, "more_body": bool(left)}
+
+    async def send(message: Any) -> None:
+        sent.append((message["body"], message.get("more_body", False)))
+
+    scope = {"method": "POST", "path": "/", "headers": [(b"content-length", b"30")]}
+    await Request(scope, receive).answer(send, b"no")
+
+    assert len(sizes) - len(left) == read
+    assert sent == [(b"no", True), (b"", False)]

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from outlive._kernel.runtime.clock import SystemClock
-from outlive._kernel.runtime.services.supervisor import RETRY_SECONDS, Services
+from outlive._kernel.runtime.services.supervisor import RETRY_SECONDS, RETRY_SECONDS_MAX, Services
 from outlive._kernel.runtime.wakeup import Wakeup
 from outlive.errors import StoreUnavailableError
 from outlive.telemetry import Counters
@@ -119,6 +119,46 @@ async def test_a_store_that_is_away_is_logged_once(caplog: pytest.LogCaptureFixt
 
     assert 0 == counters.service_failures
     assert 1 == caplog.text.count("the steady goes on when it is back")
+
+
+async def test_a_service_that_keeps_failing_is_tried_less_and_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each pause is twice as long as the one before, up to a limit; a success makes the next pause short again."""
+    fails = iter([True] * 12 + [False, True])
+
+    class Skipping(NoSpread):
+        """Goes on by what is slept."""
+
+        seconds = 0.0
+
+        def monotonic(self) -> float:
+            """See `Clock`."""
+            return self.seconds
+
+    class Skipped(Wakeup):
+        """Sleeps by moving the clock."""
+
+        async def sleep(self, seconds: float | None) -> None:
+            """See `Wakeup`."""
+            assert seconds is not None
+            pauses.append(seconds)
+            clock.seconds += seconds
+            await asyncio.sleep(0)
+
+    def act() -> float:
+        if (fails_now := next(fails, None)) is None:
+            services.begin_nothing()
+        return fail() if fails_now else 7.0
+
+    monkeypatch.setattr("outlive._kernel.runtime.services.supervisor.Wakeup", Skipped)
+    pauses: list[float] = []
+    clock, service = Skipping(), Steady(act=act)
+    services = Services([service], clock=clock, counters=Counters())
+    services.start()
+    await service.called(15)
+    await services.stop()
+
+    doubled = [RETRY_SECONDS * 2**failures for failures in range(7)]
+    assert pauses[:14] == [*doubled, *[RETRY_SECONDS_MAX] * 5, 7.0, RETRY_SECONDS]
 
 
 async def test_a_service_rests_while_it_sleeps() -> None:

@@ -188,6 +188,59 @@ async def test_refusals_that_no_run_asks_for_do_not_pile_up(monkeypatch: pytest.
             await steps.run(1, attempt, _unused)  # type: ignore[arg-type]
 
 
+async def test_attempt_that_gives_way_again_takes_no_more_room_among_the_refusals(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It is remembered once, however often it begins again, so the refusals of other attempts are not forgotten."""
+    monkeypatch.setattr(transactions, "VOID_KEPT_MAX", 2)
+    monkeypatch.setattr(transactions, "BACKOFF_FIRST_SECONDS", 0.0)
+    tries = 0
+
+    class Refused(Exception):
+        """The database did not take it."""
+
+    class GivesWay(_Transaction):
+        """It ends so that another one can go on."""
+
+        handle = None
+
+        def gave_way(self, error: BaseException) -> bool:
+            """It did."""
+            return True
+
+        async def rollback(self) -> None:
+            """See `Transaction`."""
+
+    class Beginning:
+        """A committer with transactions that give way."""
+
+        async def begin(self, *, seconds_max: float) -> Any:
+            """See `Committer`."""
+            return GivesWay()
+
+    async def call(*_: Any) -> bytes:
+        nonlocal tries
+        tries += 1
+        if tries < 4:
+            raise GaveWayError
+        return b"1"
+
+    class GaveWayError(Exception):
+        """Another transaction goes first."""
+
+    committer: Any = Beginning()
+    lease = LeaseDeadline(lambda: 0.0)
+    lease.until = 1.0
+    steps = TransactionSteps(committer, lease, seconds_max=1)
+    other, own = _Attempt("other"), _Attempt("own")
+    steps.void(1, other.command, _Transaction(), Refused())  # type: ignore[arg-type]
+    assert await steps.run(1, own, call) == b"1"  # type: ignore[arg-type]
+
+    assert tries == 4
+    with pytest.raises(Refused):
+        await steps.run(1, other, _unused)  # type: ignore[arg-type]
+
+
 async def _unused(*_: Any) -> Any:
     raise AssertionError
 
@@ -206,3 +259,10 @@ class _Attempt:
     def __init__(self, call: str) -> None:
         self.command = self
         self.run, self.call, self.attempt = 0, call, 1
+        self.step, self.is_async = self, True
+        self.run_id, self.workflow, self.name = "run", "flow", call
+        self.transaction: Any = None
+
+    def context(self) -> _Attempt:
+        """Who makes it."""
+        return self
