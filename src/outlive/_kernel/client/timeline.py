@@ -266,7 +266,6 @@ class Timeline:
         if line is None or (line.ended_at is not None and event.type != "StepProgressed"):
             # After a retry of the run the same call comes again, on a line of its own.
             line = self._steps[key] = self._add(event, LineKind.STEP, data["call"])
-            line.began_at -= _took(event)
         match event.type:
             case "StepSucceeded":
                 self._attempt(line, event)
