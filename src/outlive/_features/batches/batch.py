@@ -183,7 +183,7 @@ class Reader:
         """
         pause = self.new_pause()
         plan = await self.plan_of(await self._access.info(batch_id))
-        chunks = _Chunks(batch_id, plan, after=after)
+        chunks = OpenChunks(batch_id, plan, after=after)
         while chunks:
             # Looked at in this order, nothing can end between two looks unseen.
             is_over = (await self._access.info(batch_id)).status.is_terminal
@@ -355,12 +355,12 @@ class StoredBatch(Batch[R]):
         """
         reader = self._reader
         pause = reader.new_pause()
-        chunks: _Chunks | None = None
+        chunks: OpenChunks | None = None
         while True:
             # A store that is away is waited for: so does who waits for the end.
             with suppress(StoreUnavailableError):
                 if chunks is None:
-                    chunks = _Chunks(self.id, await reader.plan_of(await reader.row(self.id)))
+                    chunks = OpenChunks(self.id, await reader.plan_of(await reader.row(self.id)))
                 rows = await reader.store.find_runs(chunks.ids())
                 _refuse_parked(rows.values())
                 for run in rows.values():
@@ -394,7 +394,7 @@ def _refuse_parked(runs: Iterable[Run]) -> None:
             raise RunParkedError(run.id, run.reason)
 
 
-class _Chunks:
+class OpenChunks:
     """The chunks that may be under way, and what was seen of them."""
 
     def __init__(self, batch_id: str, plan: Plan, *, after: int = -1) -> None:
