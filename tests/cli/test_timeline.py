@@ -243,7 +243,7 @@ def test_claim_is_a_mark_if_the_worker_is_another_one() -> None:
 
 
 def test_retry_of_the_root_opens_the_run_and_takes_back_its_steps() -> None:
-    """What it takes back says so; a retry that goes on with a child alone leaves the end of the root."""
+    """A step that it takes back says so; a retry that goes on with a child alone leaves the end of the root."""
     ended: list[journal.AnyEvent] = [
         STORY[0],
         journal.StepFailed(**at(1, call="charge", failure=BAD, took=SECOND // 2)),

@@ -6,7 +6,7 @@ import random
 import re
 from itertools import pairwise
 
-from outlive._kernel.define.layout import EDGE, GAP_Y, HEIGHT, GraphLayout, arrange
+from outlive._kernel.define.layout import EDGE, GAP_X, GAP_Y, HEIGHT, GraphLayout, arrange
 
 
 def layout_of(*arrows: str, extra: str = "") -> GraphLayout:
@@ -106,3 +106,36 @@ def test_a_picture_of_many_boxes_has_arrows_without_bends() -> None:
 def test_nothing_is_a_picture_too() -> None:
     """An empty graph has no box, and no error."""
     assert {} == arrange({}, []).boxes
+
+
+def middles_of(drawn: GraphLayout) -> dict[str, float]:
+    """The middle of each box, from left to right."""
+    return {name: box.x + box.width / 2 for name, box in drawn.boxes.items()}
+
+
+def test_a_box_stands_in_the_middle_below_those_that_lead_to_it() -> None:
+    """A box with two boxes above it stands between them, however wide they are."""
+    arrows = [("a", "c"), ("b", "c")]
+    middle = middles_of(arrange({"a": 100, "b": 240, "c": 100}, arrows))
+
+    assert abs(middle["c"] - (middle["a"] + middle["b"]) / 2) <= 1
+
+
+def test_an_arrow_that_is_almost_straight_is_drawn_straight() -> None:
+    """A box stands exactly below the only one that leads to it, if it is near that place anyway."""
+    arrows = [("a", "b"), ("b", "c"), ("a", "c"), ("c", "d")]
+    drawn = arrange({"a": 160, "b": 160, "c": 60, "d": 110}, arrows)
+
+    (path,) = [arrow.path for arrow in drawn.arrows if arrow.end == "d"]
+    assert "C" not in path
+    assert middles_of(drawn)["c"] == middles_of(drawn)["d"]
+
+
+def test_parts_that_no_arrow_connects_stand_side_by_side() -> None:
+    """Each part begins where the one before it ends, also a part whose boxes are found from its last one."""
+    drawn = layout_of("a>b", "c>d", "d>e", "x>b")
+    left = [drawn.boxes[name] for name in ("a", "b", "x")]
+    right = [drawn.boxes[name] for name in ("c", "d", "e")]
+
+    assert min(box.x for box in right) - max(box.x + box.width for box in left) == GAP_X
+    assert min(box.x for box in left) == EDGE

@@ -200,3 +200,75 @@ async def test_stopping_cancels_what_takes_too_long(monkeypatch: pytest.MonkeyPa
     await services.stop()
 
     assert services.is_resting
+
+
+class Busy:
+    """A service that is in the middle of its work until it may end."""
+
+    name = "busy"
+
+    def __init__(self) -> None:
+        self.begun, self.may_end, self.has_ended = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        self.ended = ""
+
+    async def run_once(self) -> float:
+        """Wait."""
+        self.begun.set()
+        try:
+            await self.may_end.wait()
+            self.ended = "done"
+        except asyncio.CancelledError:
+            self.ended = "cancelled"
+            raise
+        finally:
+            self.has_ended.set()
+        return HOUR
+
+
+@pytest.fixture
+def busy() -> Busy:
+    """A service."""
+    return Busy()
+
+
+@pytest.fixture
+async def services(busy: Busy) -> Services:
+    """The services of a worker, one of them in the middle of its work."""
+    services = Services([busy], clock=SystemClock(), counters=Counters())
+    services.start()
+    await busy.begun.wait()
+    return services
+
+
+async def test_a_service_may_end_its_work_when_the_worker_stops(busy: Busy, services: Services) -> None:
+    """It is not cancelled while its time is not over."""
+    stopping = asyncio.ensure_future(services.stop())
+    await asyncio.sleep(0)
+    busy.may_end.set()
+    await stopping
+
+    assert (busy.ended, services.is_resting) == ("done", True)
+
+
+async def test_services_that_begin_nothing_end_without_a_stop(busy: Busy, services: Services) -> None:
+    """Each of them does what it does to its end, and does not begin again."""
+    services.begin_nothing()
+    busy.may_end.set()
+    async with asyncio.timeout(10):
+        await busy.has_ended.wait()
+    busy.begun.clear()
+    services.ring()
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+    assert (busy.ended, busy.begun.is_set()) == ("done", False)
+    await services.stop()
+
+
+async def test_services_that_are_abandoned_are_cancelled_at_once(busy: Busy, services: Services) -> None:
+    """They end as in a killed process: nothing waits for their work."""
+    services.abandon()
+    async with asyncio.timeout(10):
+        await busy.has_ended.wait()
+
+    assert busy.ended == "cancelled"
