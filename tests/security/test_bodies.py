@@ -359,7 +359,7 @@ async def test_a_body_with_too_many_maps_and_lists_is_refused(engine: TestEngine
 async def test_what_is_left_of_a_body_is_dropped_up_to_a_limit(
     monkeypatch: pytest.MonkeyPatch, sizes: tuple[int, ...], read: int
 ) -> None:
-    """The answer ends when so many bytes were dropped, or at the end of the body. [S35]"""
+    """The answer ends when so many bytes were dropped, or at the end of the body."""
     monkeypatch.setattr(exchange, "UNREAD_BYTES_MAX", 4)
     left, sent = list(sizes), list[Any]()
 
