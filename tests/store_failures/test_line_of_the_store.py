@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from contextlib import closing
+from contextvars import copy_context
 from pathlib import Path
 
 import apsw
@@ -102,4 +103,14 @@ async def test_write_that_waits_for_a_connection_is_not_written(postgres_url: st
     assert type(signal.exception()) is StoreUnavailableError
     assert str(signal.exception()).endswith("600 s; what was asked of it for r-1 was not written")
     assert await send(store, sent) == [Delivery.ACCEPTED]
+    await store.close()
+
+
+async def test_write_that_is_closed_in_another_context_ends(tmp_path: Path) -> None:
+    """The interpreter does so with a call that nothing waits for any more."""
+    store = SqliteStore(tmp_path / "runs.db", clock=SystemClock().now)
+    await store.open()
+    call = TimedStore(store, seconds=SECONDS).change_cell("cell", lambda *_: (b"1", None))
+    copy_context().run(call.send, None)
+    call.close()
     await store.close()

@@ -101,7 +101,8 @@ class _TimedVerbs:
         verb: Callable[..., Awaitable[Any]] = getattr(self._inner, name)
         limit = asyncio.timeout(self._seconds)
         line = PlaceInLine() if name in WRITES else None
-        token = LINE.set(line)
+        if line is not None:
+            LINE.set(line)
         try:
             async with limit:
                 return await verb(*args, **kwargs)
@@ -109,7 +110,8 @@ class _TimedVerbs:
             if not limit.expired():
                 raise
         finally:
-            LINE.reset(token)
+            if line is not None:
+                LINE.set(None)  # Not reset: a call that nothing waits for any more may be closed in another context.
         silence = f"it has not answered for {self._seconds:g} s"
         if line is None:
             raise StoreUnavailableError(PLACE, silence)
