@@ -143,12 +143,13 @@ class Link:
         elif trip.fate is Fate.ANSWERED:
             value = do()
         else:
+            done: Any = None
             if trip.fate is Fate.UNANSWERED:
-                do(is_heard=False)
+                done = do(is_heard=False)
             elif trip.fate is Fate.LATE:
                 self._world.after(trip.late_seconds, partial(do, is_late=True, is_heard=False))
             self._world.note(self._loop.name, "%s: %s", verb, trip.fate.value)
-            self._server.unanswered(self._loop, verb, args, trip.fate)
+            self._server.unanswered(self._loop, verb, args, trip.fate, done)
             error = CommitUnknownError(PLACE, "the line was cut")
         self._world.after(self._delayed(back_seconds), self._hear, answer, value, error)
 

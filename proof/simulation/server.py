@@ -170,8 +170,8 @@ class Server:
             if fate is not None:
                 self.happened("unknown commit resolved as " + ("done" if fate is Fate.UNANSWERED else "not done"))
 
-    def unanswered(self, loop: SimulatedLoop, verb: str, args: tuple[Any, ...], fate: Fate) -> None:
-        """The sender will not learn what became of a request."""
+    def unanswered(self, loop: SimulatedLoop, verb: str, args: tuple[Any, ...], fate: Fate, done: Any) -> None:
+        """The sender will not learn what became of a request; `done` is the answer that was lost, if it was done."""
         self.happened(f"{verb} {fate.value}")
         if verb == "commit":
             for change in args[0]:
@@ -179,8 +179,12 @@ class Server:
                     self.happened(f"snapshot {fate.value}")
                 if change.journal:
                     self._unanswered[loop, change.journal] = fate
-                if fate is Fate.UNANSWERED:
-                    self._done.add(_mark(loop, change))
+            # A change that was refused is not there: who looks for it finds nothing, and may try again.
+            self._done |= {
+                _mark(loop, change)
+                for change, (outcome, _) in zip(args[0], done or (), strict=False)
+                if outcome is Outcome.COMMITTED
+            }
 
     def do(
         self,

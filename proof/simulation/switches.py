@@ -48,7 +48,7 @@ def _without_fence() -> Iterator[None]:
             salt, end = salt_of(tree.root.nonce), tree.rows[-1][0] + 1
             events = [open_row(row, salt=salt, run_id=tree.root.id) for row in change.rows]
             change.rows = [seal(event, salt=salt, seq=seq) for seq, event in enumerate(events, end)]
-            change.after = end - 1
+            change.after, change.prior = end - 1, tree.rows[-1][2]
         return judge(self, change)
 
     with replaced(MemoryStore, "_commit", commit):
