@@ -190,6 +190,11 @@ def held_in(committer: Committer) -> int:
     return sum(len(changes) for changes in committer._held.values())
 
 
+def outcomes_waiting_in(engine: outlive.Engine) -> int:
+    """How many outcomes of steps wait until changes of their run are written."""
+    return sum(len(outcomes) for outcomes in worker_of(engine)._outcomes.values())
+
+
 def transactions_in(committer: Committer) -> int:
     """How many transactions of steps are being committed."""
     return len(committer._transactions)

@@ -374,7 +374,7 @@ async def test_queues_schedules_and_workflows_are_operated(remote: Remote) -> No
     assert (await remote.events.send("nothing.hears", {})).runs == []
     assert (await remote.audit.list(verb="queue.set"))[0].target == "mail"
     assert (await remote.keys.create("bob", scope="viewer")).key.name == "bob"
-    with pytest.raises(InvalidArgumentError, match="give a run, workflow=, queue=, all=True, or filters"):
+    with pytest.raises(InvalidArgumentError, match="give a run, a workflow, a queue, all, or filters"):
         await remote.pause()
 
 

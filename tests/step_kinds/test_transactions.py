@@ -17,7 +17,16 @@ from outlive.events import AttemptFailed, RunClaimed, StepFailed, StepSucceeded
 from outlive.limits import Limits
 from tests.engine.dying import deaths
 from tests.engine.faults import FaultyStore, faulty, unavailable, unknown
-from tests.engine.inside import committer_of, go_silent, held_in, holders_in, queued_in, transactions_in, worker_of
+from tests.engine.inside import (
+    committer_of,
+    go_silent,
+    held_in,
+    holders_in,
+    outcomes_waiting_in,
+    queued_in,
+    transactions_in,
+    worker_of,
+)
 from tests.engine.ledger import (
     entries,
     ledger_credit,
@@ -246,14 +255,44 @@ async def crediting_between() -> list[str]:
     return list(await asyncio.gather(hold("a"), hold("b"), ledger_credit_slowly("ann"), hold("c")))
 
 
-async def test_lost_transaction_refuses_later_changes_and_keeps_earlier_ones(place: Place) -> None:
-    """A lost transaction refuses the changes that came after it and keeps the earlier ones; no caller goes on before
-    everything that it said is durable."""
+@outlive.workflow
+async def crediting_before() -> list[str]:
+    await open_ledger()
+    return list(await asyncio.gather(ledger_credit_slowly("ann"), hold("c")))
+
+
+async def test_lost_transaction_refuses_the_change_behind_it(place: Place) -> None:
+    """A change that came after a transaction and waits for it is refused when the transaction is lost; what it said is
+    written again, once."""
+    stores: list[FaultyStore] = []
+    async with place.engine(wrap=faulty(stores)) as engine:
+        run = await engine.start(crediting_before)
+        for name in ("ann", "c"):
+            await stage.gate(name).reached()
+        unended = stores[0].gates["end"] = asyncio.Event()
+        stage.gate("ann").open()
+        await in_time(stores[0].waiting["end"].wait())
+        stage.gate("c").open()
+
+        async def is_held() -> bool:
+            return held_in(committer_of(engine)) > 0
+
+        await until(is_held)
+        stores[0].before["end"].append(unavailable())
+        del stores[0].gates["end"]
+        unended.set()
+        assert ["credited ann", "c"] == await in_time(run.result())
+    assert [("ann", 1)] == await entries(place)
+
+
+async def test_lost_transaction_keeps_earlier_changes(place: Place) -> None:
+    """A lost transaction keeps the changes that came before it, and an outcome that came after it is taken again; no
+    caller goes on before everything that it said is durable."""
     stores: list[FaultyStore] = []
     async with place.engine(wrap=faulty(stores)) as engine:
         run = await engine.start(crediting_between)
         committer = committer_of(engine)
-        for name in ("a", "b", "ann", "c"):
+        for name in ("a", "b", "ann"):
             await stage.gate(name).reached()
         blocked = stores[0].gates["commit"] = asyncio.Event()
         unended = stores[0].gates["end"] = asyncio.Event()
@@ -269,10 +308,10 @@ async def test_lost_transaction_refuses_later_changes_and_keeps_earlier_ones(pla
         await in_time(stores[0].waiting["end"].wait())
         stage.gate("c").open()
 
-        async def is_held() -> bool:
-            return held_in(committer) > 0
+        async def is_waiting() -> bool:
+            return outcomes_waiting_in(engine) > 0
 
-        await until(is_held)
+        await until(is_waiting)
         stores[0].before["end"].append(unavailable())
         del stores[0].gates["end"]
         unended.set()

@@ -394,7 +394,7 @@ async def _later(error: BaseException) -> bool:
         ({"attempts": "3"}, "from 1 on, or None for no end"),
         ({"when": "5xx"}, "give a function"),
         ({"when": _later}, "give a plain function"),
-        ({"delay": "slow"}, "'exponential', 'linear', 'fixed', 'fibonacci'"),
+        ({"delay": "slow"}, "exponential, linear, fixed, fibonacci"),
         ({"delay": 5}, "first=5, delay='fixed'"),
         ({"delay": _later}, "give a plain function"),
         ({"elapsed_max": 0}, "more than 0 seconds"),

@@ -83,7 +83,6 @@ def verbs_of_runs(engine: outlive.Engine, copy: str) -> Verbs:
         "start": lambda: engine.start(echoed, "a"),
         "start_batch": lambda: engine.start_batch(echoed, ["a"]),
         "start_many": lambda: engine.start_many([(echoed, "a")]),
-        "start by name": lambda: engine.start("away.echoed"),
         "steps": lambda: engine.steps("r-1"),
     }
 
