@@ -29,13 +29,13 @@ pytestmark = pytest.mark.any_store
 
 
 @outlive.step
-async def look_up() -> None:
+async def look_again() -> None:
     """Something that takes a moment."""
 
 
 async def ask_later() -> bool:
     """Ask the same person something else, while the first request is open."""
-    await look_up()
+    await look_again()
     return bool(await outlive.wait_for_approval("second", assignees=["ann"]))
 
 

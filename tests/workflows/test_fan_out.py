@@ -34,7 +34,7 @@ async def fanned_out(count: int) -> int:
 
 
 @outlive.step
-async def quick(number: int) -> int:
+async def quickly(number: int) -> int:
     """Ends at once."""
     return number
 
@@ -42,7 +42,7 @@ async def quick(number: int) -> int:
 @outlive.workflow(name="fanned.steps")
 async def fanned_steps(count: int) -> int:
     """Has many steps at once."""
-    return sum(await asyncio.gather(*(quick(number) for number in range(count))))
+    return sum(await asyncio.gather(*(quickly(number) for number in range(count))))
 
 
 class Measuring(FaultyStore):
