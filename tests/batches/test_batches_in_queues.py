@@ -284,7 +284,7 @@ async def test_worker_that_dies_at_any_commit_loses_and_doubles_no_item(
     ("options", "text"),
     [
         ({"key": "a"}, "runs with a queue"),
-        ({"queue": trio, "priority": 1}, "priorities=True"),
+        ({"queue": trio, "priority": 1}, "queue trio has no priorities"),
         ({"queue": "a,b"}, "commas"),
     ],
     ids=str,

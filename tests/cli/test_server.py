@@ -288,7 +288,7 @@ async def test_the_library_of_flows_is_kept_over_http(tmp_path: Path, monkeypatc
         assert "draft 1 of revision 1 is kept" in (await say("draft", "3.yaml")).stdout
         assert "draft" in await both("show", name, "--draft")
         assert "revision 2 is published" in (await say("publish", name)).stdout
-        assert "expected=2" in await both("apply", "2.yaml", "--expected", "1", code=1)
+        assert "say that you expect 2" in await both("apply", "2.yaml", "--expected", "1", code=1)
         assert "6\n" == (await say("run", name, "--input", '{"n": 2}', "--id", "f-1")).stdout
         assert "does not take this" in await both("run", name, "--input", '{"n": "two"}', code=1)
         assert "revision 3 is published with the document of revision 1" in (await say("rollback", name)).stdout

@@ -197,4 +197,4 @@ def test_command_waits_for_a_silent_store_as_long_as_is_configured(tmp_path: Pat
         said = CliRunner().invoke(main, ["signal", "run-1", "paid", '{"cents": 40}'], env=env)
 
     assert said.exit_code == 1
-    assert "it has not answered for 0.2 s, and it is not known whether what was asked of it for run-1" in said.output
+    assert "it has not answered for 0.2 s; what was asked of it for run-1 was not written" in said.output

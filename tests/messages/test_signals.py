@@ -215,7 +215,7 @@ async def test_a_finished_run_refuses_signals(engine: outlive.Engine) -> None:
 
 async def test_an_unknown_run_refuses_signals(engine: outlive.Engine) -> None:
     """The error says how to create the run with the signal."""
-    with pytest.raises(RunNotFoundError, match="start="):
+    with pytest.raises(RunNotFoundError, match="send it with a workflow to start"):
         await engine.signal("nobody", "said", 1)
 
 

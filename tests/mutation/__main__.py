@@ -40,6 +40,7 @@ ROOMS = (
 """Where defects are planted."""
 SPARED = {
     "_interrupts.py _on_demand.py _platform.py _tasks.py": "how systems and releases of Python differ",
+    "_garbage_collection.py": "how fast a document is read, and nothing else",
     "_kernel/cells.py _kernel/feature.py _kernel/in_engine.py": "tables",
     "cli config dashboard demo dev metrics": "what people see first; a run neither ends nor is lost by it",
     "checkpoints.py codecs.py events.py flow.py limits.py machine.py middleware.py retention.py types.py": "names",

@@ -60,7 +60,7 @@ def test_a_key_of_a_worker_is_for_queues(url: str) -> None:
     create = ("keys", "create", "gpu-1", "--store", url, "--scope", "worker")
     assert outlive_cli(*create, "--queue", "gpu", "--queue", "video").startswith("olv_")
     assert "queues gpu, video" in outlive_cli("keys", "list", "--store", url)
-    assert "--queue" in outlive_cli(*create, "--workflow", "order", code=2)
+    assert "bind it to queues instead" in outlive_cli(*create, "--workflow", "order", code=2)
 
 
 def test_an_invalid_span_of_a_key_is_a_mistake(url: str) -> None:

@@ -203,12 +203,11 @@ async def test_nothing_of_another_workflow_is_shown_or_done(engine: TestEngine, 
     await engine.start(shop.api_patient, id="theirs")
     caller = Caller(Api(engine, auth=as_narrowed))
     query = "?workflow=api_patient" if "workflow" in getattr(it.query, "__struct_fields__", ()) else ""
-    body = {"workflow": "api_patient", "rows": [1]} if name == "batches.start" else {"workflow": "api_patient"}
-    asked = await caller.send(
-        it.method,
-        path_of(it, "api_patient") + query,
-        body if "workflow" in getattr(it.body, "__struct_fields__", ()) else None,
-    )
+    its = {"workflow": "api_patient"}
+    bodies: dict[str, Any] = {"batches.start": {**its, "rows": [1]}, "runs.start_many": {"starts": [its]}}
+    takes = "workflow" in getattr(it.body, "__struct_fields__", ())
+    body = bodies.get(name, its if takes else None)
+    asked = await caller.send(it.method, path_of(it, "api_patient") + query, body)
 
     if query or it.names or it.method != "GET":
         assert asked.status in (403, 404), asked.body

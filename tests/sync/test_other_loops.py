@@ -31,6 +31,7 @@ Verb = Callable[[Any], Any]
 PROMISE = f"waits:{'0' * 24}"
 ENGINE: dict[str, Verb] = {
     "start": lambda engine: engine.start(until_signal, id="waits"),
+    "start_many": lambda engine: engine.start_many([(until_signal,)]),
     "start_batch": lambda engine: engine.start_batch(note, ["a"]),
     "signal": lambda engine: engine.signal("waits", "go"),
     "approve": lambda engine: engine.approvals.approve("waits", "a", by="me"),

@@ -5,8 +5,6 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
-from outlive.errors.advice import kind_of, with_effect
-
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -43,7 +41,8 @@ def as_typed(said: object) -> str:
     from outlive._kernel.model.why import Why
     from outlive.errors import InvalidArgumentError, OutliveError
 
-    if isinstance(said, InvalidArgumentError):
+    # The refusal of a body by a server names no argument.
+    if isinstance(said, InvalidArgumentError) and said.name:
         given = "" if said.given is None else f" {_word(said.given)}"
         like = "" if said.example is None else f", for example {_word(said.example)}"
         return f"{said.name.replace('_', ' ')}{given} cannot work: {said.wanted}{like}"
@@ -68,6 +67,8 @@ def typed(summary: str, advice: Iterable[Advice]) -> str:
 
 def as_command(advice: Advice) -> str:
     """The command that a person types; empty if none does it."""
+    from outlive.errors.advice import kind_of, with_effect
+
     command = COMMANDS.get(kind_of(advice))
     if command is None:
         return ""

@@ -204,6 +204,8 @@ def _unknown(path: tuple[str, ...], tree: _Tree) -> str:
 def _in_a_file(error: InvalidArgumentError, setting: Setting, value: Any) -> str:
     """The message of an error, in the words of a file and not in those of Python."""
     wanted = error.wanted.replace(f"{error.name}=", f"{setting.path[-1]} = ")
+    if error.example is not None:
+        wanted += f", for example {setting.path[-1]} = {error.example!r}"
     for python, plain in (
         (", a timedelta or text (", " or text ("),
         ("KeepAudit(timedelta(days=365))", 'audit = "365d"'),

@@ -255,5 +255,5 @@ def refusal(status: int, detail: str, headers: Mapping[str, str] | None = None) 
 def malformed(detail: str) -> Problem:
     """The request cannot be read."""
     then = "Correct the request; GET /api/v1/openapi.json says what is read."
-    facts = {"where": "", "name": "", "given": None, "wanted": detail}
+    facts = {"where": "", "name": "", "given": None, "wanted": detail, "example": None}
     return Problem(400, "malformed", detail, then, error="InvalidArgumentError", facts=facts)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +33,8 @@ async def do_in_background(engine: Engine, verb: BulkVerb, done: str, *, as_json
 
     Returns how many runs have refused.
     """
+    import asyncio
+
     from outlive._kernel.values.run import ENDED
 
     operation = await engine.bulk.start(verb, **options)

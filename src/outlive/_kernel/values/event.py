@@ -44,6 +44,8 @@ INSTANTS = frozenset(
     }
 )
 """Fields that are a datetime; None where a journal has 0."""
+_LONGEST = timedelta.max // timedelta(microseconds=1)
+"""An event of a file may name a longer span: it is shown as the longest that there is."""
 SPANS = frozenset({"remind_every", "rested", "timeout", "took"})
 """Fields that are a timedelta; None where a journal has 0."""
 RUNS = {"run": "run_id", "parent": "parent_id"}
@@ -180,7 +182,7 @@ def _shown(name: str, value: Any, root_id: str, payload_bytes: int | None) -> An
     if name in INSTANTS:
         return instant_of(value) if value else None
     if name in SPANS:
-        return timedelta(microseconds=value) if value else None
+        return timedelta(microseconds=min(value, _LONGEST)) if value else None
     if name == "waits":
         return [wait_of(each, root_id) for each in for_people(value)]
     if isinstance(value, Payload):
