@@ -78,6 +78,13 @@ async def pause_line(name: str) -> str:
         await pause_next("cleaning")
 
 
+@outlive.workflow
+async def pause_relay(name: str, *rest: str) -> str:
+    """A step, and a generation for each other name."""
+    await pause_slow(name)
+    return outlive.continue_as_new(*rest) if rest else name
+
+
 async def has_called(count: int) -> None:
     """Return when so many steps were called."""
 
@@ -194,6 +201,32 @@ async def test_pause_that_comes_to_be_while_it_is_taken_back(
     monkeypatch.setattr(store, "read_inbox", read_late)
     await run.resume()
     assert await in_time(run.result()) == "a"
+
+
+async def test_resume_finds_a_pause_that_went_to_the_next_generation(
+    engine: outlive.Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The run goes on as its next generation between the two looks of `resume`, and the pause is in the inbox of that
+    generation."""
+    store, me = store_of(engine), asyncio.current_task()
+    looks: list[str] = []
+    read_inbox = store.read_inbox
+    run = await engine.start(pause_relay, "a", "b")
+    await has_called(1)
+
+    async def read_late(*args: Any, **options: Any) -> Any:
+        if asyncio.current_task() is me and not looks:
+            looks.append("first")
+            gate.set()
+            gate.clear()  # The step of the next generation waits again.
+            await has_called(2)
+            await run.pause()
+        return await read_inbox(*args, **options)
+
+    monkeypatch.setattr(store, "read_inbox", read_late)
+    await run.resume()
+    gate.set()
+    assert await in_time(run.result()) == "b"
 
 
 async def test_paused_run_cleans_up_when_it_is_cancelled(engine: outlive.Engine) -> None:

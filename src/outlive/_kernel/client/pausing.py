@@ -80,10 +80,11 @@ class Pauser:
         """Let a run go on that is parked, or about to be. See `Engine.resume`."""
         store = self._access.store
         root = await self._access.root_of(await self._access.info(run_id))
-        if root.status is not RunStatus.PARKED and not await self.pause_ahead(root):
-            # Its owner may have parked it after the first look: the request to pause was in neither place.
-            root = await self._access.info(root.id)
-            if root.status is not RunStatus.PARKED:
+        while root.status is not RunStatus.PARKED and not await self.pause_ahead(root):
+            # Its owner may have parked it after the first look, or gone on as the next generation, which has the inbox
+            # now: the request to pause was in neither place.
+            journal, root = root.journal, await self._access.info(root.id)
+            if root.status is not RunStatus.PARKED and root.journal == journal:
                 raise RunNotParkedError(root.id, root.status.value)
         await self._inbox.deliver(Message(run_id=root.id, kind=MessageKind.RESUME, at=store.now()))
 
