@@ -43,10 +43,8 @@ class Bucket:
 
     def tokens(self, now_at: int) -> float:
         """What there is at this instant; a clock that was set back brings nothing."""
-        if now_at > self._at:
-            more = (now_at - self._at) / MICROSECONDS * self._bucket.rate
-            self._tokens, self._at = min(float(self._bucket.burst), self._tokens + more), now_at
-        return self._tokens
+        more = max(0, now_at - self._at) / MICROSECONDS * self._bucket.rate
+        return min(float(self._bucket.burst), self._tokens + more)
 
     def may_be_empty(self, now_at: int) -> bool:
         """Whether a claim need not find a token: not while a clock that was set back is behind the last one, either."""
@@ -54,7 +52,8 @@ class Bucket:
 
     def take(self, count: int, now_at: int) -> bool:
         """Take some; whether they were there."""
-        self._tokens = self.tokens(now_at) - count
+        # A look writes nothing, so only a claim says from which instant on the store counts.
+        self._tokens, self._at = self.tokens(now_at) - count, max(self._at, now_at)
         return self._tokens > -GRAIN
 
 
