@@ -30,7 +30,7 @@ from outlive._kernel.store.contract import Change, Outcome
 from outlive._kernel.store.memory import MemoryStore, deleting
 from outlive._kernel.store.schedules import ScheduleChange
 from outlive._kernel.store.streams import Appended, StreamAppend, StreamLimits
-from outlive._kernel.store.tables.queueing import Held, Serving
+from outlive._kernel.store.tables.queueing import HeldSlots, Serving
 from proof.simulation.machines.switches import MACHINE_SWITCHES
 from proof.simulation.replacing import replaced
 
@@ -124,9 +124,9 @@ def _with_one_slot() -> Iterator[None]:
     """A queue gives no slot while one is held."""
     begin = Serving.__init__
 
-    def serve(self: Serving, name: str, state: QueueRecord, held: Held, *, limit: int, now_at: int) -> None:
+    def serve(self: Serving, name: str, record: QueueRecord, held: HeldSlots, *, limit: int, now_at: int) -> None:
         is_held = held.in_all or any(held.by_key.values())
-        begin(self, name, state, held, limit=0 if is_held else limit, now_at=now_at)
+        begin(self, name, record, held, limit=0 if is_held else limit, now_at=now_at)
 
     with replaced(Serving, "__init__", serve):
         yield
@@ -144,8 +144,8 @@ def _without_share() -> Iterator[None]:
     """A worker takes from a queue what it can get."""
     begin = Serving.__init__
 
-    def serve(self: Serving, name: str, state: QueueRecord, held: Held, *, limit: int, now_at: int) -> None:
-        begin(self, name, state, held._replace(by_worker=0), limit=limit, now_at=now_at)
+    def serve(self: Serving, name: str, record: QueueRecord, held: HeldSlots, *, limit: int, now_at: int) -> None:
+        begin(self, name, record, held._replace(by_worker=0), limit=limit, now_at=now_at)
 
     with replaced(Serving, "__init__", serve):
         yield

@@ -8,6 +8,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 KERNEL = ROOT / "src" / "outlive" / "_kernel"
+FOLDERS = (ROOT / "src", ROOT / "conformance", ROOT / "proof")
 
 ALLOWED = {
     "ApprovalRequest": "the stored form and the shown form",
@@ -33,8 +34,18 @@ ACTS = {
     "mail_mark": "inbox_mark",
     "Inbound": "InboxMessage",
     "wanted_place": "queue_choice",
+    "wanted_of": "not_declined",
+    "ClaimRequests": "ClaimerRequests",
+    "PlaceInLine": "PendingWrite",
+    "slot_freed": "room_freed",
 }
 """Second names of an act or of a thing, each with the name that it has."""
+
+PAGE = ROOT / "docs" / "internals" / "store.md"
+"""The page with the table of the nouns of a queue."""
+QUEUE_NOUNS_MAX = 12
+CALLED = re.compile(r"`(\w+)`, called `(\w+)`")
+WORD = re.compile(r"\w+")
 
 DELIVERS, CONSUMES = "receive_signal", "take_signal"
 
@@ -54,16 +65,30 @@ def test_a_name_of_a_type_means_one_thing() -> None:
 def test_an_act_has_one_name() -> None:
     """A second name of an act stands neither in the code nor in a statement."""
     banned = re.compile(rf"\b({'|'.join(ACTS)})\b")
-    folders = (ROOT / "src", ROOT / "conformance", ROOT / "proof")
-    files = [path for folder in folders for kind in ("*.py", "*.sql") for path in folder.rglob(kind)]
-    found = [
-        f"{path.relative_to(ROOT).as_posix()}: {name}; its name is {ACTS[name]}"
-        for path in files
-        if "migrations" not in path.parts
-        for name in banned.findall(f"{path.stem} {path.read_text('utf-8')}")
+
+    assert [f"{place}: {name}; its name is {ACTS[name]}" for place, name in _found(banned)] == []
+
+
+def test_a_noun_of_a_queue_is_one_of_a_few_and_in_the_code() -> None:
+    """The table of nouns has no noun twice, and the words beside a noun are in the code."""
+    nouns = [noun for noun, _ in _nouns()]
+    words = {word for _, words in _nouns() for word in words}
+
+    assert len(nouns) == len(set(nouns)) <= QUEUE_NOUNS_MAX
+    assert words
+    assert words - {word for path in _files() for word in WORD.findall(path.read_text("utf-8"))} == set()
+
+
+def test_a_value_of_a_queue_has_one_name() -> None:
+    """A parameter or a field of a type of the table has the name that the table gives it."""
+    called = dict(CALLED.findall(PAGE.read_text("utf-8")))
+    found = [(path, name, kind) for path in _files("*.py") for name, kind in _annotated(path) if kind in called]
+    others = [
+        f"{path.relative_to(ROOT)}: {name}: {kind}" for path, name, kind in found if name.strip("_") != called[kind]
     ]
 
-    assert found == []
+    assert called.keys() == {kind for _, _, kind in found}
+    assert others == []
 
 
 def test_a_signal_is_received_by_the_frame_and_taken_by_the_run() -> None:
@@ -87,3 +112,40 @@ def _types(module: ast.Module) -> Iterator[str]:
                 is_variable = isinstance(value, ast.Call) and ast.unparse(value.func).startswith("TypeVar")
                 if not is_variable:
                     yield name
+
+
+def _files(*kinds: str) -> Iterator[Path]:
+    """The modules and the statements, without migrations, which are history."""
+    for folder in FOLDERS:
+        for kind in kinds or ("*.py", "*.sql"):
+            yield from (path for path in folder.rglob(kind) if "migrations" not in path.parts)
+
+
+def _found(banned: re.Pattern[str]) -> Iterator[tuple[str, str]]:
+    """The names in the code that are banned, each with its file."""
+    for path in _files():
+        for name in banned.findall(f"{path.stem} {path.read_text('utf-8')}"):
+            yield path.relative_to(ROOT).as_posix(), name
+
+
+def _nouns() -> Iterator[tuple[str, list[str]]]:
+    """The nouns of a queue, each with its words in the code."""
+    section = PAGE.read_text("utf-8").partition("\n## Queues\n")[2].partition("\n## ")[0]
+    for row in section.splitlines():
+        match [cell.strip() for cell in row.split("|")[1:-1]]:
+            case [noun, _, words] if "`" in words:
+                yield noun, re.findall(r"`(\w+)`", words)
+
+
+def _annotated(path: Path) -> Iterator[tuple[str, str]]:
+    """The names with an annotation in a module, each with every type that its annotation is, or may be."""
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        match node:
+            case ast.arg(arg=name, annotation=ast.expr() as kind):
+                pass
+            case ast.AnnAssign(target=ast.Name(id=name), annotation=kind):
+                pass
+            case _:
+                continue
+        for part in ast.unparse(kind).split(" | "):
+            yield name, part

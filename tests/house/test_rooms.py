@@ -176,7 +176,7 @@ CONTRACT_MODULES = {
         "diagnosis",
         "examine",
         "handle",
-        "line",
+        "pending_write",
         "schedules",
         "streams",
     },

@@ -56,7 +56,7 @@ class Trial:
             spawn=self.spawned.append,  # type: ignore[arg-type]
         )
         guard = Guard(breaker=Breaker("trial", shared=shared))
-        self.ticket = Ticket(guard, "permit", slot_freed=lambda: None, over=lambda ticket, end: None)
+        self.ticket = Ticket(guard, "permit", room_freed=lambda: None, over=lambda ticket, end: None)
         self.ticket.permit = Permit(id="permit", epoch=1, is_trial=is_trial)
         self.breakers.renew_later(self.ticket)
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from outlive._kernel.model.pause import Pause
 from outlive._kernel.model.queue import QueueLimits, QueueRecord, RateTier, queue_data, queue_in
-from outlive._kernel.store.tables.queueing import PLAN_MIN, ROUNDS_MAX, Held, Serving, sources
+from outlive._kernel.store.tables.queueing import PLAN_MIN, ROUNDS_MAX, HeldSlots, Serving, sources
 
 
-def serving(limits: QueueLimits | None = None, held: Held = Held(), *, limit: int = 10) -> Serving:  # noqa: B008
+def serving(limits: QueueLimits | None = None, held: HeldSlots = HeldSlots(), *, limit: int = 10) -> Serving:  # noqa: B008
     """A claim of a queue at an instant."""
     return Serving("emails", QueueRecord(declared=limits or QueueLimits()), held, limit=limit, now_at=1_000_000)
 
@@ -20,11 +20,11 @@ def serve(claim: Serving, lines: dict[str, list[int]], turns: dict[str, float]) 
         plan = claim.plan(sorted(known, key=lambda line: line[1]))
         if not plan:
             break
-        chosen = claim.choose({key: lines[key][:count] for key, count in plan.items()})
-        claim.took(chosen)
-        taken += chosen
+        picked = claim.pick({key: lines[key][:count] for key, count in plan.items()})
+        claim.took(picked)
+        taken += picked
         for runs in lines.values():
-            runs[:] = [run for run in runs if run not in chosen]
+            runs[:] = [run for run in runs if run not in picked]
     return taken
 
 
@@ -32,16 +32,16 @@ def test_room_is_what_the_narrowest_limit_leaves() -> None:
     """The room of a queue is what the narrowest of its limits leaves."""
     limits = QueueLimits(concurrency=10, per_worker=4, rate=(RateTier("bucket", 1, 3),))
 
-    assert serving(limits, Held(in_all=9)).room == 1
-    assert serving(limits, Held(by_worker=2)).room == 2
+    assert serving(limits, HeldSlots(in_all=9)).room == 1
+    assert serving(limits, HeldSlots(by_worker=2)).room == 2
     assert serving(limits).room == 3
     assert serving(limits, limit=2).room == 2
-    assert serving(limits, Held(in_all=11)).room == 0
+    assert serving(limits, HeldSlots(in_all=11)).room == 0
 
 
 def test_a_paused_queue_has_no_room() -> None:
     """Whatever its limits say."""
-    claim = Serving("emails", QueueRecord(paused=Pause(1)), Held(), limit=5, now_at=1)
+    claim = Serving("emails", QueueRecord(paused=Pause(1)), HeldSlots(), limit=5, now_at=1)
 
     assert (claim.room, claim.lines_wanted, claim.next_wake_at()) == (0, 0, None)
 
@@ -80,7 +80,7 @@ def test_turns_go_on_where_the_last_claim_ended() -> None:
     lines = {key: list(range(place * 100, place * 100 + 50)) for place, key in enumerate("abc")}
     taken: list[int] = []
     for _ in range(30):
-        claim = Serving("emails", state, Held(), limit=1, now_at=1)
+        claim = Serving("emails", state, HeldSlots(), limit=1, now_at=1)
         taken += serve(claim, lines, turns)
         turns |= claim.turns
         data = claim.data(queue_data(state))
@@ -104,7 +104,7 @@ def test_a_line_of_damaged_runs_does_not_keep_the_claimer_busy() -> None:
     claim = serving(limit=1)
     while claim.lines_wanted:
         claim.plan([("", 0.0)])
-        claim.choose({"": [1, 2, 3]})
+        claim.pick({"": [1, 2, 3]})
         claim.took([])
 
     assert claim.next_wake_at() is None
@@ -119,9 +119,9 @@ def test_changed_limits_win() -> None:
 
 def test_sources_come_in_the_wanted_order_or_in_turns() -> None:
     """Runs without a queue are the queue without a name."""
-    assert sources(["b", "", "a", "b"], {"a", "b", "c"}, turn=7) == ["b", "", "a"]
-    assert sources(["gone"], {"a"}, turn=0) == []
-    assert [sources(None, {"a", "b"}, turn=turn)[0] for turn in range(3)] == ["", "a", "b"]
+    assert sources(["b", "", "a", "b"], {"a", "b", "c"}, claim_number=7) == ["b", "", "a"]
+    assert sources(["gone"], {"a"}, claim_number=0) == []
+    assert [sources(None, {"a", "b"}, claim_number=number)[0] for number in range(3)] == ["", "a", "b"]
 
 
 def test_turn_of_a_queue_keeps_its_name_in_the_cell() -> None:

@@ -19,7 +19,7 @@ from outlive._kernel.runtime.clock import SystemClock
 from outlive._kernel.runtime.environment import Environment
 from outlive._kernel.runtime.session import requests as claim_requests
 from outlive._kernel.runtime.session.claimer import DOUBT_LOOK_SECONDS, DOUBT_SECONDS, RECONCILE_SECONDS, Claimer
-from outlive._kernel.runtime.session.requests import ClaimRequests
+from outlive._kernel.runtime.session.requests import ClaimerRequests
 from outlive._kernel.store.contract import Change, Claims, Outcome
 from outlive._kernel.store.memory import MemoryStore
 from outlive.errors import CommitUnknownError, StoreUnavailableError
@@ -195,7 +195,7 @@ class Hall:
         self.store = store or Due()
         self.session_ends: list[str] = []
         self.recovery = Recovery(orphans_at_start_max=10, orphans_per_check_max=4, check_seconds=8)
-        self.counters, self.requests = Counters(), ClaimRequests()
+        self.counters, self.requests = Counters(), ClaimerRequests()
         environment = Environment(
             clock=self.clock,
             counters=self.counters,

@@ -8,7 +8,7 @@ from outlive._kernel.model.run import HELD
 from outlive._kernel.store.contract import Change, Outcome, Store
 from outlive_conformance.suite.builders import DEFINITION, claim, get_run, hire, new_tree
 from outlive_conformance.suite.facet import Facet
-from outlive_conformance.suite.queues import QUEUE, limit, line_up, put_state
+from outlive_conformance.suite.queues import QUEUE, limit, line_up, put_record
 
 
 class EagerConformance(Facet):
@@ -25,7 +25,7 @@ class EagerConformance(Facet):
     async def test_owned_run_must_wait_where_anything_is_limited(self, store: Store) -> None:
         """By any limit, or by a pause; nothing of it is written, and what is committed with it is."""
         rate = (RateTier("window", 5, 60.0),)
-        for number, state in enumerate(
+        for number, record in enumerate(
             (
                 QueueRecord(declared=QueueLimits(concurrency=5)),
                 QueueRecord(declared=QueueLimits(per_worker=5)),
@@ -36,7 +36,7 @@ class EagerConformance(Facet):
                 QueueRecord(paused=Pause(at=1, by="ann", reason="a \0 in it")),
             )
         ):
-            await put_state(store, state)
+            await put_record(store, record)
 
             outcomes = await store.commit([new_tree(store, f"other-{number}"), eager(store, "run-1")])
 

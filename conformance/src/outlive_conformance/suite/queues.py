@@ -278,10 +278,10 @@ class QueuesConformance(Facet):
         await hire(store, "worker-a")
         await claim(store, "worker-a", limit=1)
         await (await follow(store, "a")).suspend(wake_at=store.now())
-        await put_state(store, QueueRecord(paused=Pause(store.now())))
+        await put_record(store, QueueRecord(paused=Pause(store.now())))
 
         assert await claim(store, "worker-a") == ["a"]
-        await put_state(store, QueueRecord())
+        await put_record(store, QueueRecord())
         assert await claim(store, "worker-a") == ["b"]
 
     async def test_state_that_cannot_be_read_limits_nothing(self, store: Store) -> None:
@@ -454,7 +454,7 @@ class QueuesConformance(Facet):
 
     async def test_declared_limits_are_written_by_the_claim_of_newer_code(self, store: Store) -> None:
         """Limits that older code declares do not count any more, and limits set at run time stay."""
-        await put_state(store, QueueRecord(changed={"per_key": 7}))
+        await put_record(store, QueueRecord(changed={"per_key": 7}))
         await line_up(store, "a", "b", "c")
         await hire(store, "worker-a")
 
@@ -586,10 +586,10 @@ async def line_up(store: Store, *run_ids: str, keys: dict[str, str] | None = Non
 
 async def limit(store: Store, **limits: Any) -> None:
     """Declare the limits of the queue."""
-    await put_state(store, QueueRecord(declared=QueueLimits(**limits)))
+    await put_record(store, QueueRecord(declared=QueueLimits(**limits)))
 
 
-async def put_state(store: Store, state: QueueRecord) -> None:
+async def put_record(store: Store, record: QueueRecord) -> None:
     """Write the cell of the queue."""
-    await store.change_cell(queue_cell(QUEUE), lambda *_: (queue_data(state), None))
-    assert queue_in(await store.read_cell(queue_cell(QUEUE))) == state
+    await store.change_cell(queue_cell(QUEUE), lambda *_: (queue_data(record), None))
+    assert queue_in(await store.read_cell(queue_cell(QUEUE))) == record

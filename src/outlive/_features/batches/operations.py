@@ -125,7 +125,7 @@ async def start_batch(call: Call, body: StartBatch) -> Started:
             tags=body.tags,
             headers=call.run_headers(body.headers),
             tolerate=None if said == (None, None) else Tolerance(*said),
-            wanted=queue_choice(**body.place()),
+            choice=queue_choice(**body.place()),
         )
     except e.RunExistsError as error:
         if call.principal.bounds.is_open:

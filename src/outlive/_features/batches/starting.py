@@ -115,7 +115,7 @@ class BatchStarter:
     ) -> Batch[Any]:
         """Start a batch of a step or a workflow, or of a workflow by its name. See `AnyEngine.start_batch`."""
         said: dict[str, Any] = dict(options)
-        said["wanted"] = queue_choice(said.pop("queue", None), said.pop("key", None), said.pop("priority", None))
+        said["choice"] = queue_choice(said.pop("queue", None), said.pop("key", None), said.pop("priority", None))
         if not isinstance(work, str):
             if version is not None:
                 raise InvalidArgumentError(WHERE, "version", version, "leave it out: the workflow itself has one")
@@ -142,7 +142,7 @@ class BatchStarter:
         headers: Mapping[str, str] | None = None,
         tolerate: Tolerance | None = None,
         connection: Any = None,
-        wanted: QueueChoice | None = None,
+        choice: QueueChoice | None = None,
     ) -> Batch[Any]:
         """Start a batch. See `AnyEngine.start_batch`."""
         # All of it before the rows are read, which can be done once only.
@@ -156,7 +156,7 @@ class BatchStarter:
             )
         if not hasattr(rows, "__aiter__"):
             given.many(WHERE, "rows", rows)
-        place = await self._place_of(item, wanted)
+        place = await self._place_of(item, choice)
         if id is None or await self.reader.store.find_run(run_id) is None:
             name, version = chunk_name(item)
             plan = Plan(item=name, version=version, chunks=[], concurrency=lanes, place=place)
@@ -180,7 +180,7 @@ class BatchStarter:
         tags: Mapping[str, str] | None = None,
         headers: Mapping[str, str] | None = None,
         tolerate: Tolerance | None = None,
-        wanted: QueueChoice | None = None,
+        choice: QueueChoice | None = None,
     ) -> Batch[Any]:
         """Start a batch of runs of a workflow whose code is not here; each row is plain JSON, its one argument.
 
@@ -196,8 +196,8 @@ class BatchStarter:
         if id is None or await self.reader.store.find_run(run_id) is None:
             arguments = [await checked_input(workflow, described, [row], where=WHERE) async for row in giving_way(rows)]
             place = None
-            if wanted is not None or described.queue:
-                found = await self._client.place(WHERE, wanted, described.queue or None)
+            if choice is not None or described.queue:
+                found = await self._client.place(WHERE, choice, described.queue or None)
                 place = found if found.queue else None
             plan = Plan(item=chunk[0], version=number, chunks=[], concurrency=lanes, place=place)
             plan = await self._cut(plan, giving_way(arguments), run_id, total=len(arguments))
@@ -206,12 +206,12 @@ class BatchStarter:
             await self._start(plan, id=run_id, tags=labels, headers=said)
         return await self._attach(run_id, chunk)
 
-    async def _place_of(self, item: StepSpec | WorkflowSpec, wanted: QueueChoice | None) -> QueuePlace | None:
+    async def _place_of(self, item: StepSpec | WorkflowSpec, choice: QueueChoice | None) -> QueuePlace | None:
         """Where the chunks of a batch wait for their turn; None if they need not."""
         own = item.queue if isinstance(item, WorkflowSpec) else None
-        if wanted is None and not own:
+        if choice is None and not own:
             return None
-        place = await self._client.place(WHERE, wanted, own)
+        place = await self._client.place(WHERE, choice, own)
         return place if place.queue else None
 
     async def _cut(

@@ -191,7 +191,7 @@ class Events:
             arguments,
             tags={EVENT: event.type, EVENT_ID: event.id, SINK: sink.name},
             headers=headers,
-            place=QueueChoice(queue=QUEUE, key=sink.name),
+            choice=QueueChoice(queue=QUEUE, key=sink.name),
         )
         return birth(event.run_id(f"{DELIVERY.name}.{sink.name}"), created, blobs)
 

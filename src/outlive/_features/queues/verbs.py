@@ -60,18 +60,18 @@ class Queues:
 
     async def _info(self, name: str) -> QueueState:
         store = self._access.store
-        state = queue_in(await store.read_cell(queue_cell(name)))
-        limits = state.limits
-        if not state.declared_at and name in self._own():
+        record = queue_in(await store.read_cell(queue_cell(name)))
+        limits = record.limits
+        if not record.declared_at and name in self._own():
             # No worker has claimed from it yet: it will write what its code declares then.
-            limits = msgspec.structs.replace(state, declared=self._own()[name]).limits
+            limits = msgspec.structs.replace(record, declared=self._own()[name]).limits
         measure, now_at = await store.measure_queue(name, limit=COUNT_MAX + 1), store.now()
         workers = {worker.id: worker for worker in await store.list_workers(with_runs=False)}
         return QueueState(
             name=name,
             limits=limits_of(limits),
-            changed=tuple(sorted(state.changed)),
-            paused="" if state.paused is None else str(state.paused),
+            changed=tuple(sorted(record.changed)),
+            paused="" if record.paused is None else str(record.paused),
             in_line=_counted(measure.in_line),
             running=_counted(measure.held),
             later=_counted(measure.later),
@@ -95,7 +95,9 @@ class Queues:
         where = "engine.queues.set"
         name, checked = _name(where, queue), changeable_limits(where, limits)
         with doing("queue.set", name):
-            await self._change(name, lambda state, _: msgspec.structs.replace(state, changed=state.changed | checked))
+            await self._change(
+                name, lambda record, _: msgspec.structs.replace(record, changed=record.changed | checked)
+            )
 
     async def reset(self, queue: Queue | str) -> None:
         """Let the limits count again that code declares.
@@ -105,7 +107,7 @@ class Queues:
         """
         name = await self._known("engine.queues.reset", queue)
         with doing("queue.reset", name):
-            await self._change(name, lambda state, _: msgspec.structs.replace(state, changed={}))
+            await self._change(name, lambda record, _: msgspec.structs.replace(record, changed={}))
 
     async def pause(self, queue: Queue | str, *, by: str = "", reason: str = "") -> None:
         """Give no more slots; runs that hold one go on, and new ones may be started. Durable when this returns.
@@ -117,8 +119,10 @@ class Queues:
         name, who = await self._known(where, queue), given.text(where, "by", by, like="ops", least=0)
         why = given.text(where, "reason", reason, like="the mail server is down", least=0)
 
-        def pause(state: QueueRecord, now_at: int) -> QueueRecord:
-            return state if state.paused is not None else msgspec.structs.replace(state, paused=Pause(now_at, who, why))
+        def pause(record: QueueRecord, now_at: int) -> QueueRecord:
+            return (
+                record if record.paused is not None else msgspec.structs.replace(record, paused=Pause(now_at, who, why))
+            )
 
         with doing("queue.pause", name, why):
             await self._change(name, pause)
@@ -131,7 +135,7 @@ class Queues:
         """
         name = await self._known("engine.queues.resume", queue)
         with doing("queue.resume", name):
-            await self._change(name, lambda state, _: msgspec.structs.replace(state, paused=None))
+            await self._change(name, lambda record, _: msgspec.structs.replace(record, paused=None))
 
     async def drain(self, queue: Queue | str, *, by: str = "", reason: str = "draining") -> None:
         """Pause a queue, and return when no run holds a slot of it. It stays paused until `resume`."""

@@ -102,10 +102,10 @@ async def side_by_side(items: Sequence[T], do: Callable[[T], Awaitable[R]]) -> A
 
     What `do` raises is raised here, when those under way have ended.
     """
-    slots = asyncio.Semaphore(AT_ONCE)
+    room = asyncio.Semaphore(AT_ONCE)
 
     async def done(item: T) -> R:
-        async with slots:
+        async with room:
             return await do(item)
 
     tasks = [asyncio.ensure_future(done(item)) for item in items]

@@ -1,4 +1,4 @@
-"""Finding the place of a new run (`QueuePlace`), and putting it there."""
+"""From the choice of a start to the place of its run, and the place into the first event of the run."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class QueueTable(Protocol):
 
 
 class QueueChoice(msgspec.Struct, frozen=True, kw_only=True):
-    """The place in a queue that a start asks for, as it was given."""
+    """The queue, key, priority and time of a start, as they were given."""
 
     queue: Queue | str | None = None
     """None for that of the workflow."""
@@ -61,7 +61,7 @@ def queue_choice(
     start_at: datetime | None = None,
     begin_within: given.Span | None = None,
 ) -> QueueChoice | None:
-    """The place in a queue that a start asks for; None if it asks for none."""
+    """The queue, key, priority and time of a start; None if it says nothing of them."""
     if (queue, key, priority, delay, start_at, begin_within) == _NOTHING:  # A generator would cost a call for each.
         return None
     return QueueChoice(
@@ -175,9 +175,9 @@ async def declare(store: CellStore, name: str, limits: QueueLimits, *, at: int) 
     time stays, and so does what the code of a later process says."""
 
     def change(data: bytes | None, now_at: int) -> tuple[bytes, None]:
-        state = queue_in(data)
-        declared = state.declaring(limits, at=at)
-        return data if declared is state and data is not None else queue_data(declared), None
+        record = queue_in(data)
+        declared = record.declaring(limits, at=at)
+        return data if declared is record and data is not None else queue_data(declared), None
 
     await store.change_cell(queue_cell(name), change)
 

@@ -157,7 +157,7 @@ class ManyStarts:
         on_conflict = options.pop("on_conflict", "attach")
         given.one_of(WHERE, "on_conflict", on_conflict, get_args(OnConflict))
         seconds = given.some_seconds(WHERE, "timeout", options.get("timeout"))
-        tags, headers, place = (options.get(name) for name in ("tags", "headers", "place"))
+        tags, headers, choice = (options.get(name) for name in ("tags", "headers", "choice"))
         run_id = self._new_id() if options.get("id") is None else check_run_id(options["id"])
         if isinstance(call, tuple) and is_named(call):
             named = NamedStart(*call)
@@ -167,16 +167,16 @@ class ManyStarts:
             version, found = described[kind]
             data = await checked_input(named.workflow, found, named.arguments, where=WHERE)
             event, blobs = await self._starter.created_described(
-                WHERE, named.workflow, version, found, data, timeout=seconds, tags=tags, headers=headers, place=place
+                WHERE, named.workflow, version, found, data, timeout=seconds, tags=tags, headers=headers, choice=choice
             )
             return Prepared(run_id, event, blobs, on_conflict, None)
         own = call if isinstance(call, Bound) else bound(call[0], call[1:])
         spec = own.workflow.spec
-        queued = None
-        if place is not None or spec.queue:
-            queued = await self._starter.place(WHERE, place, spec.queue)
+        place = None
+        if choice is not None or spec.queue:
+            place = await self._starter.place(WHERE, choice, spec.queue)
         labels, said = own_tags(WHERE, spec.name, tags), given.headers(WHERE, headers)
-        event, blobs = self._starter.created(own, timeout=seconds, tags=labels, headers=said, place=queued)
+        event, blobs = self._starter.created(own, timeout=seconds, tags=labels, headers=said, place=place)
         return Prepared(run_id, event, blobs, on_conflict, own)
 
     @asynccontextmanager

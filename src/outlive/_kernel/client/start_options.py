@@ -51,11 +51,12 @@ class OwnStartOptions(StartOptions, total=False):
 
 _OPTIONS = frozenset(StartOptions.__annotations__)
 _OWN_OPTIONS = frozenset(OwnStartOptions.__annotations__)
-_PLACE_OPTIONS = frozenset(QueueChoice.__struct_fields__)
+_CHOICE_OPTIONS = frozenset(QueueChoice.__struct_fields__)
 
 
 def start_arguments(workflow: object, options: dict[str, Any], *, by_name: bool = False) -> dict[str, Any]:
-    """The options of a start as `Starter` takes them: those of its place are one value, and so are those of a burst.
+    """The options of a start as `Starter` takes them: the options of its queue are one choice, and those of a
+    burst are one value.
 
     Raises:
         ArgumentTypeError: there is no such option. InvalidArgumentError: a start by name does not take it.
@@ -63,8 +64,8 @@ def start_arguments(workflow: object, options: dict[str, Any], *, by_name: bool 
     known = _OPTIONS if by_name else _OWN_OPTIONS
     if not known.issuperset(options):
         refuse_options(workflow, options, known)
-    if not _PLACE_OPTIONS.isdisjoint(options):
-        options["place"] = queue_choice(**{name: options.pop(name) for name in _PLACE_OPTIONS & options.keys()})
+    if not _CHOICE_OPTIONS.isdisjoint(options):
+        options["choice"] = queue_choice(**{name: options.pop(name) for name in _CHOICE_OPTIONS & options.keys()})
     debounce, throttle = options.pop("debounce", None), options.pop("throttle", None)
     if debounce is not None or throttle is not None:
         options["gather"] = gathering("engine.start", debounce, throttle)

@@ -103,9 +103,9 @@ class Starter:
             if not waiting.done():
                 waiting.set_exception(EngineClosedError("starting a run"))
 
-    async def place(self, where: str, wanted: QueueChoice | None, own: Queue | str | None) -> QueuePlace:
+    async def place(self, where: str, choice: QueueChoice | None, own: Queue | str | None) -> QueuePlace:
         """The place of a run of a workflow with the queue `own`. See `Placer.place`."""
-        return await self._placer.place(where, wanted or UNSAID, own, now_at=self._access.store.now())
+        return await self._placer.place(where, choice or UNSAID, own, now_at=self._access.store.now())
 
     async def start(
         self,
@@ -118,7 +118,7 @@ class Starter:
         tags: Mapping[str, str] | None = None,
         headers: Mapping[str, str] | None = None,
         connection: Any = None,
-        place: QueueChoice | None = None,
+        choice: QueueChoice | None = None,
         gather: Debounce | Throttle | None = None,
     ) -> str:
         """Start a run; its id. See `Engine.start`."""
@@ -131,11 +131,11 @@ class Starter:
             labels = own_tags("engine.start", wanted.workflow.spec.name, tags)
         run_id = self._ids.new_id() if id is None else check_run_id(id)
         if gather is not None:
-            _check_gathered(id, on_conflict, connection, place)
-        found: QueuePlace | None = None
-        if place is not None or wanted.workflow.spec.queue:
-            found = await self.place("engine.start", place, wanted.workflow.spec.queue)
-        event, blobs = self.created(wanted, timeout=seconds, tags=labels, headers=said, place=found)
+            _check_gathered(id, on_conflict, connection, choice)
+        place: QueuePlace | None = None
+        if choice is not None or wanted.workflow.spec.queue:
+            place = await self.place("engine.start", choice, wanted.workflow.spec.queue)
+        event, blobs = self.created(wanted, timeout=seconds, tags=labels, headers=said, place=place)
         if gather is not None:
             return await self._start_gathered(gather, event, blobs, wanted)
         if connection is not None:
@@ -178,7 +178,7 @@ class Starter:
         timeout: given.Span | None = None,
         tags: Mapping[str, str] | None = None,
         headers: Mapping[str, str] | None = None,
-        place: QueueChoice | None = None,
+        choice: QueueChoice | None = None,
     ) -> str:
         """Start a run of a workflow whose code is not here; its id."""
         where = "engine.start"
@@ -186,7 +186,7 @@ class Starter:
         seconds = given.some_seconds(where, "timeout", timeout)
         run_id = self._ids.new_id() if id is None else check_run_id(id)
         event, blobs = await self.created_described(
-            where, workflow, version, described, arguments, timeout=seconds, tags=tags, headers=headers, place=place
+            where, workflow, version, described, arguments, timeout=seconds, tags=tags, headers=headers, choice=choice
         )
         if (id is not None and await self._is_taken(run_id)) or (
             await self._create(run_id, event, blobs) is Outcome.CONFLICT
@@ -205,7 +205,7 @@ class Starter:
         timeout: float | None = None,
         tags: Mapping[str, str] | None = None,
         headers: Mapping[str, str] | None = None,
-        place: QueueChoice | None = None,
+        choice: QueueChoice | None = None,
     ) -> tuple[RunCreated, list[Blob]]:
         """The first event of a new tree of a workflow whose code is not here, and the blobs of its arguments."""
         nonce, at = self._ids.nonce(), self._access.store.now()
@@ -222,8 +222,8 @@ class Starter:
             headers=given.headers(where, headers),
             spends_names=True,
         )
-        if place is not None or described.queue:
-            event = put(event, await self.place(where, place, described.queue or None))
+        if choice is not None or described.queue:
+            event = put(event, await self.place(where, choice, described.queue or None))
         return event, [blob] if blob else []
 
     def created(
@@ -518,12 +518,12 @@ def _late(run_id: str, seconds: float, *, is_known: bool) -> StoreUnavailableErr
     return StoreUnavailableError(PLACE, f"it has not answered for {seconds:g} s; run {run_id} was not started")
 
 
-def _check_gathered(id: object, on_conflict: OnConflict, connection: object, place: QueueChoice | None) -> None:
+def _check_gathered(id: object, on_conflict: OnConflict, connection: object, choice: QueueChoice | None) -> None:
     """Refuse what contradicts that the starts of a key become one run."""
     wanted = "leave it out: with debounce= or throttle= the key says which run it is"
     others = {"id": id, "on_conflict": None if on_conflict == "attach" else on_conflict, "connection": connection}
-    if place is not None:
-        others |= {"delay": place.delay, "start_at": place.start_at}
+    if choice is not None:
+        others |= {"delay": choice.delay, "start_at": choice.start_at}
     for name, value in others.items():
         if value is not None:
             raise InvalidArgumentError("engine.start", name, value, wanted)

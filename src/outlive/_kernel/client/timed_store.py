@@ -21,7 +21,7 @@ from typing import Any, Protocol, TypeVar
 from outlive._kernel.journal.checkpoint import CheckpointRow
 from outlive._kernel.model import Run, RunFilter
 from outlive._kernel.store.contract import Store
-from outlive._kernel.store.line import LINE, PlaceInLine
+from outlive._kernel.store.pending_write import PENDING_WRITE, PendingWrite
 from outlive.errors import CommitUnknownError, EngineClosedError, StoreUnavailableError
 
 T = TypeVar("T")
@@ -100,9 +100,9 @@ class _TimedVerbs:
     async def _do(self, name: str, *args: Any, **kwargs: Any) -> Any:
         verb: Callable[..., Awaitable[Any]] = getattr(self._inner, name)
         limit = asyncio.timeout(self._seconds)
-        line = PlaceInLine() if name in WRITES else None
-        if line is not None:
-            LINE.set(line)
+        write = PendingWrite() if name in WRITES else None
+        if write is not None:
+            PENDING_WRITE.set(write)
         try:
             async with limit:
                 return await verb(*args, **kwargs)
@@ -110,14 +110,15 @@ class _TimedVerbs:
             if not limit.expired():
                 raise
         finally:
-            if line is not None:
-                LINE.set(None)  # Not reset: a call that nothing waits for any more may be closed in another context.
+            if write is not None:
+                # Not reset: a call that nothing waits for any more may be closed in another context.
+                PENDING_WRITE.set(None)
         silence = f"it has not answered for {self._seconds:g} s"
-        if line is None:
+        if write is None:
             raise StoreUnavailableError(PLACE, silence)
         run_ids, named = WRITES[name](*args)
         asked = f"what was asked of it{f' for {_listed(named)}' if named else ''}"
-        if line.stands:
+        if write.is_pending:
             raise StoreUnavailableError(PLACE, f"{silence}; {asked} was not written")
         run_id = run_ids.pop() if len(run_ids) == 1 else ""
         raise unknown(self._seconds, f"{asked} was written", "repeat the call", run_id=run_id)

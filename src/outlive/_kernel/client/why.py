@@ -42,8 +42,8 @@ def why(
     doing: str = "",
 ) -> Why:
     """Why a run is where it is, for a person, and what helps; `others` are the runs that it waits for, `pauses` the
-    workflows that are paused, `line` what is to be said of its place in a queue, `other_line` of that of a run that it
-    waits for, and `doing` what its worker has said that is under way."""
+    workflows that are paused, `line` what is to be said of its position in a queue, `other_line` of that of a run that
+    it waits for, and `doing` what its worker has said that is under way."""
     if run.status.is_terminal:
         return Why(_ended(run))
     if run.status is RunStatus.DAMAGED:

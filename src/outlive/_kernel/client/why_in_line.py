@@ -1,4 +1,4 @@
-"""One sentence for a run in line: its place, and who holds the slots."""
+"""One sentence for a run in line: its position, and who holds the slots."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from outlive._kernel.values.count import Count
 from outlive.errors.advice import Advice
 
 AHEAD_MAX = 1_000
-"""How far the place of a run in its line is counted."""
+"""How far the position of a run in its line is counted."""
 SHOWN_MAX = 3
 
 
@@ -36,14 +36,14 @@ async def why_others_in_line(store: Store, others: Iterable[Run], *, bounds: Bou
     return "" if waiting is None else await why_in_line(store, waiting, who=f"run {waiting.id}", bounds=bounds)
 
 
-def _sentence(who: str, root: Run, state: QueueRecord, measure: QueueMeasure, bounds: Bounds) -> str:
+def _sentence(who: str, root: Run, record: QueueRecord, measure: QueueMeasure, bounds: Bounds) -> str:
     position = Count(measure.ahead, at_least=True) if measure.ahead >= AHEAD_MAX else Count(measure.ahead + 1)
     whose = f" of key {root.queue_key!r}" if root.queue_key else ""
     text = f"{who} is in line in queue {root.queue}, in place {position}{whose}"
-    if state.paused is not None:
+    if record.paused is not None:
         advice = Advice("queues.resume", {"queue": root.queue}, "lets it go on")
-        return Why(f"{text}; the queue is {state.paused}", advice)
-    limits, held = state.limits, measure.held
+        return Why(f"{text}; the queue is {record.paused}", advice)
+    limits, held = record.limits, measure.held
     if limits.concurrency is not None and held >= limits.concurrency:
         named = _named(measure.holders, measure.held, bounds)
         return f"{text}; {_all(limits.concurrency)} taken{named}"

@@ -3,19 +3,7 @@
 A queue is declared in code (`Queue`); what all workers share of it lies in a cell of the store (`QueueRecord`), so that
 every claim sees the same limits, whichever worker makes it. What was set at run time wins over what code declares.
 
-| Noun | Means |
-|---|---|
-| queue | runs of one kind, and the limits that they share |
-| limits | how many runs may be under way at once, and how often they may begin |
-| slot | the room that a run under way takes of the limits, until `hold` says that it does not any more |
-| key | a tenant of a queue: it has a line of its own, and perhaps a weight |
-| line | the runs of one key that have no slot yet, in the order in which they get one |
-| turn | a number of each key that rises as its line is served: the lowest is next; a queue keeps the one served last |
-| lead | the time by which a priority brings a run forward in its line |
-| choice | the arguments of a start: queue, key, priority and time |
-| place | the queue, key, lead and time that a choice comes to, as the first event of the run has them |
-
-In a cell, the turn served last is called `virtual`.
+The nouns of a queue are in a table in `docs/internals/store.md`. In a cell, the turn served last is called `virtual`.
 """
 
 from __future__ import annotations
@@ -89,7 +77,7 @@ class QueueLimits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class QueueRecord(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """The state of a queue that all workers of a store share."""
+    """The part of a queue that all workers of a store share, as its cell has it."""
 
     declared: QueueLimits = QueueLimits()
     declared_at: int = 0
@@ -118,7 +106,7 @@ class QueueRecord(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True)
         return self.paused is None and not has_limit and not limits.rate
 
     def declaring(self, limits: QueueLimits, *, at: int) -> QueueRecord:
-        """The state with limits declared by code that was started at this instant; older code changes nothing."""
+        """The record with limits declared by code that was started at this instant; older code changes nothing."""
         if at <= self.declared_at or limits == self.declared:
             return self
         return msgspec.structs.replace(self, declared=limits, declared_at=at)
@@ -127,11 +115,11 @@ class QueueRecord(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True)
         tiers = self.limits.rate
         return RateLimit(name, *(tier.tier for tier in tiers)) if tiers else None
 
-    def room_in_rate(self, name: str, wanted: int, now_at: int) -> int:
-        """How many of so many runs may begin now."""
+    def room_in_rate(self, name: str, count: int, now_at: int) -> int:
+        """How many of `count` runs may begin now."""
         if (limit := self._rate(name)) is None:
-            return wanted
-        fits, most = 0, min(wanted, *(tier.capacity for tier in limit.tiers))
+            return count
+        fits, most = 0, min(count, *(tier.capacity for tier in limit.tiers))
         while fits < most:
             half = (fits + most + 1) // 2
             fits, most = (half, most) if limit_fits_at(limit, self.spent, half, now_at) <= now_at else (fits, half - 1)
@@ -143,7 +131,7 @@ class QueueRecord(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True)
         return None if limit is None else limit_fits_at(limit, self.spent, 1, now_at)
 
     def charged(self, name: str, count: int, now_at: int) -> QueueRecord:
-        """The state after `count` runs of this workflow have begun."""
+        """The record after `count` runs have begun."""
         if not count or (limit := self._rate(name)) is None:
             return self
         return msgspec.structs.replace(self, spent=charge_limit(limit, self.spent, count, now_at))
@@ -173,16 +161,16 @@ def queue_cell(name: str) -> str:
 
 
 def queue_in(data: bytes | None) -> QueueRecord:
-    """The state of a queue in its cell; a cell that cannot be read limits nothing."""
+    """The record of a queue in its cell; a cell that cannot be read limits nothing."""
     try:
         return _decode(data) if data else QueueRecord()
     except msgspec.MsgspecError:
         return QueueRecord()
 
 
-def queue_data(state: QueueRecord) -> bytes:
-    """The content of the cell for this state."""
-    return msgspec.json.encode(state)
+def queue_data(record: QueueRecord) -> bytes:
+    """The content of the cell for this record."""
+    return msgspec.json.encode(record)
 
 
 @dataclass(frozen=True, slots=True)

@@ -126,7 +126,7 @@ class QueueMeasure(msgspec.Struct, frozen=True, kw_only=True):
 
     in_line: int
     held: int
-    """Slots that are taken."""
+    """Slots that are held."""
     later: int
     """Runs without a slot that will get in line at an instant of their own."""
     oldest_at: int | None

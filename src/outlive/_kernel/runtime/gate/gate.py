@@ -1,7 +1,7 @@
 """The gate before a step: its breaker and its rate limit are asked, and the attempt begins when both agree.
 
-The executor asks when it has a slot for the attempt, so that what is counted is about to begin. An attempt that has to
-wait has not begun: it holds no slot any more, its timeout does not run, and it uses up no retry. A short wait is in
+The executor asks when it has room for the attempt, so that what is counted is about to begin. An attempt that has to
+wait has not begun: it takes no room any more, its timeout does not run, and it uses up no retry. A short wait is in
 memory only. After a long one the step is delayed: the journal says until when (`StepDelayed`), and until then it waits
 like one in its back-off, so its run may be suspended, and a crash loses nothing. Then the executor asks again. A replay
 never asks.
@@ -37,7 +37,7 @@ DELAY_SECONDS = 10.0
 """For how long a step is delayed whose short waits in memory have come to more than the maximum."""
 AGAIN_SECONDS = 1.0
 LATE_SECONDS = 1.0
-"""An attempt that has waited, has passed the gate and then finds no slot for so long asks again."""
+"""An attempt that has waited, has passed the gate and then finds no room for so long asks again."""
 
 _WAIT_MAX = round(WAIT_SECONDS_MAX * MICROSECONDS)
 _LATE = round(LATE_SECONDS * MICROSECONDS)
@@ -65,8 +65,8 @@ class Applicant(Protocol):
     def command(self) -> RunStep:
         """The command that wants to run."""
 
-    def slot_freed(self) -> None:
-        """It needs no slot for the gate any more. Called once, before all others."""
+    def room_freed(self) -> None:
+        """It needs no room for the gate any more. Called once, before all others."""
 
     def found_open(self, breaker: str, until_at: int) -> None:
         """Its breaker is open, until then at least. Called at most once."""
@@ -102,12 +102,12 @@ class Gate:
         """Let an attempt through as soon as it may begin."""
         guard = applicant.command.options.guard
         assert guard is not None
-        ticket = Ticket(guard, self._clock.new_id(), slot_freed=applicant.slot_freed, over=self._breakers.record_end)
+        ticket = Ticket(guard, self._clock.new_id(), room_freed=applicant.room_freed, over=self._breakers.record_end)
         self._spawn(self._admit(ticket, applicant))
         return ticket
 
     def may_begin(self, ticket: Ticket) -> bool:
-        """Whether an attempt that has passed may begin; not if it passed too long ago because there was no slot."""
+        """Whether an attempt that has passed may begin; not if it passed too long ago because there was no room."""
         return not ticket.has_slept or self._clock.now() <= ticket.passed_at + _LATE
 
     def give_back(self, command: RunStep) -> None:
@@ -145,7 +145,7 @@ class Gate:
         try:
             await self._pass(ticket, applicant)
         finally:
-            ticket.free_slot()
+            ticket.free_room()
 
     async def _pass(self, ticket: Ticket, applicant: Applicant) -> None:
         command = applicant.command
@@ -169,7 +169,7 @@ class Gate:
             if wait is None:
                 ticket.passed_at = self._clock.now()
                 self._breakers.renew_later(ticket)
-                ticket.free_slot()
+                ticket.free_room()
                 applicant.passed()
                 return
             if wait.breaker and not was_open:

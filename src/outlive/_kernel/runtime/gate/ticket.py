@@ -25,8 +25,8 @@ class Ticket:
 
     __slots__ = (
         "_over",
+        "_room_freed",
         "_sleeper",
-        "_slot_freed",
         "alarm",
         "guard",
         "has_slept",
@@ -41,7 +41,7 @@ class Ticket:
         guard: Guard,
         permit_id: str,
         *,
-        slot_freed: Callable[[], None],
+        room_freed: Callable[[], None],
         over: Callable[[Ticket, AttemptEnd], None],
     ) -> None:
         self.guard = guard
@@ -51,10 +51,10 @@ class Ticket:
         self.passed_at = 0
         """When it passed the gate; 0 until then."""
         self.has_slept = False
-        """Whether it had to wait, and so gave its slot away."""
+        """Whether it had to wait, and so gave its room away."""
         self.is_over = False
         self.alarm: Alarm | None = None
-        self._slot_freed: Callable[[], None] | None = slot_freed
+        self._room_freed: Callable[[], None] | None = room_freed
         self._over = over
         self._sleeper: asyncio.Future[None] | None = None
 
@@ -72,18 +72,18 @@ class Ticket:
         self._wake()
         self._over(self, end)
 
-    def free_slot(self) -> None:
-        """It needs no slot for the gate any more; calls `slot_freed` once."""
-        slot_freed, self._slot_freed = self._slot_freed, None
-        if slot_freed is not None:
-            slot_freed()
+    def free_room(self) -> None:
+        """It needs no room for the gate any more; calls `room_freed` once."""
+        room_freed, self._room_freed = self._room_freed, None
+        if room_freed is not None:
+            room_freed()
 
     async def sleep(self, clock: Clock, seconds: float) -> None:
         """Return after some time, or when it is over."""
         if seconds <= 0 or self.is_over:
             return
         self.has_slept = True
-        self.free_slot()
+        self.free_room()
         self._sleeper = asyncio.get_running_loop().create_future()
         alarm = clock.call_later(seconds, self._wake)
         try:

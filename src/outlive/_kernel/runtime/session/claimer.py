@@ -28,7 +28,7 @@ from outlive._kernel.model.under_way import cell_of, last_words, report_in
 from outlive._kernel.runtime.environment import Environment
 from outlive._kernel.runtime.session.dead_sessions import DeadSessionEnder
 from outlive._kernel.runtime.session.pace import OrphanPace
-from outlive._kernel.runtime.session.requests import ClaimRequests
+from outlive._kernel.runtime.session.requests import ClaimerRequests
 from outlive._kernel.runtime.session.worker import SessionWorker
 from outlive._kernel.runtime.tree.claim_data import ClaimData, blob_ids, lost_owner
 from outlive._kernel.runtime.tree.events import unsent_end, watch_of
@@ -72,7 +72,7 @@ class Claimer:
         *,
         store: Store,
         worker: SessionWorker,
-        requests: ClaimRequests,
+        requests: ClaimerRequests,
         dead_sessions: DeadSessionEnder,
         definitions: list[str],
         poll_seconds: float,

@@ -10,7 +10,7 @@ from bisect import bisect_left
 from outlive._kernel.client.waiters import Waiters
 from outlive._kernel.define.middleware import RunTracer
 from outlive._kernel.model import RunStatus
-from outlive._kernel.runtime.session.requests import ClaimRequests
+from outlive._kernel.runtime.session.requests import ClaimerRequests
 from outlive._kernel.runtime.tree.draft import Draft
 from outlive._kernel.runtime.tree.live import LiveTree
 from outlive.telemetry import Counters
@@ -20,7 +20,7 @@ class RunEnds:
     """The ends of the runs of one session."""
 
     def __init__(
-        self, counters: Counters, *, waiters: Waiters, requests: ClaimRequests, tracer: RunTracer | None
+        self, counters: Counters, *, waiters: Waiters, requests: ClaimerRequests, tracer: RunTracer | None
     ) -> None:
         self._counters = counters
         self._tracer = tracer

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Protocol
 
 from outlive._kernel.model.pause import Pauses, pause_of
-from outlive._kernel.runtime.session.requests import ClaimRequests
+from outlive._kernel.runtime.session.requests import ClaimerRequests
 from outlive._kernel.runtime.steps.executor import Executor
 from outlive._kernel.runtime.tree.holding import TreeHold, pause_in
 from outlive._kernel.runtime.tree.live import EVENTS_AT_ONCE, LiveTree
@@ -38,7 +38,7 @@ class TreeInboxes:
     """Gives messages to the trees of a worker."""
 
     def __init__(
-        self, mover: Mover, *, trees: LiveTrees, executor: Executor, requests: ClaimRequests, counters: Counters
+        self, mover: Mover, *, trees: LiveTrees, executor: Executor, requests: ClaimerRequests, counters: Counters
     ) -> None:
         self._mover = mover
         self._trees = trees

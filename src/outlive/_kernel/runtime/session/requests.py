@@ -12,7 +12,7 @@ from outlive._kernel.runtime.wakeup import Wakeup
 from outlive._kernel.store.contract import MessageRefusal
 
 
-class ClaimRequests:
+class ClaimerRequests:
     """Requests of one session."""
 
     def __init__(self) -> None:

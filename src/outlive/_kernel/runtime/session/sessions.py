@@ -34,7 +34,7 @@ from outlive._kernel.runtime.lease_deadline import LeaseDeadline
 from outlive._kernel.runtime.session.claimer import Claimer
 from outlive._kernel.runtime.session.dead_sessions import DeadSessionEnder
 from outlive._kernel.runtime.session.keeper import LeaseKeeper
-from outlive._kernel.runtime.session.requests import ClaimRequests
+from outlive._kernel.runtime.session.requests import ClaimerRequests
 from outlive._kernel.runtime.session.stalls import StallNotes, stall_on
 from outlive._kernel.runtime.session.watchdog import STALL_SECONDS, Watchdog
 from outlive._kernel.runtime.session.worker import SessionWorker
@@ -86,7 +86,7 @@ class WorkerSessions:
         self._run_log = run_log
         self._gate = Gate(store, clock=self._clock, counters=self._counters)
         self._observer_calls = ObserverCalls(clock=self._clock, counters=self._counters)
-        self._requests = ClaimRequests()
+        self._requests = ClaimerRequests()
         self._worker: SessionWorker | None = None
         self._claimer: Claimer | None = None
         self._keeper: LeaseKeeper | None = None
@@ -107,7 +107,7 @@ class WorkerSessions:
         """Begin a session and claim what is due."""
         definitions = self._environment.registry.definitions()
         self._definitions = frozenset(definitions)
-        self._requests = ClaimRequests()
+        self._requests = ClaimerRequests()
         lease, lease_seconds = LeaseDeadline(self._clock.monotonic), self._options.lease_seconds
         now_at = self._store.now()
         info = WorkerInfo(
@@ -256,7 +256,7 @@ class WorkerSessions:
             self._keeper.end_session(reason)
 
     def reconcile(self) -> None:
-        """Compare the trees in memory with the store soon. See `ClaimRequests.reconcile`."""
+        """Compare the trees in memory with the store soon. See `ClaimerRequests.reconcile`."""
         self._requests.reconcile()
 
     async def stop(self, *, grace_seconds: float) -> None:

@@ -39,7 +39,7 @@ from outlive._kernel.runtime.reporter import Reporter
 from outlive._kernel.runtime.session.ends import RunEnds
 from outlive._kernel.runtime.session.inboxes import TreeInboxes
 from outlive._kernel.runtime.session.replays import Replays
-from outlive._kernel.runtime.session.requests import ClaimRequests
+from outlive._kernel.runtime.session.requests import ClaimerRequests
 from outlive._kernel.runtime.steps.executor import Executor
 from outlive._kernel.runtime.tree.alarms import Alarms
 from outlive._kernel.runtime.tree.attempt import Attempt
@@ -90,7 +90,7 @@ class SessionWorker:
         committer: Committer,
         gate: Gate,
         lease: LeaseDeadline,
-        requests: ClaimRequests,
+        requests: ClaimerRequests,
         waiters: Waiters,
         observer_calls: ObserverCalls,
         run_log: RunLog,

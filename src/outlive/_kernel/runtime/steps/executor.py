@@ -2,7 +2,7 @@
 
 Which attempts run now and which wait is decided here, and how a function is called in `caller`. An attempt that fails
 is retried if its policy says so: the failure and the time of the next attempt go into the journal, and until then the
-step holds no slot. The executor never feeds an execution: outcomes are reported to the worker, which does that from a
+step takes no room. The executor never feeds an execution: outcomes are reported to the worker, which does that from a
 plain callback.
 """
 
@@ -77,9 +77,9 @@ class Executor:
         self.caller = StepCaller(environment, committer=committer, lease=lease, reports=reports)
         self._queue: deque[tuple[LiveTree, Attempt]] = deque()
         self._passed: deque[tuple[LiveTree, Attempt]] = deque()
-        """Attempts that passed the gate without a wait: each has a slot."""
+        """Attempts that passed the gate without a wait: each has room."""
         self._asking = 0
-        """Attempts that hold a slot while the gate is asked; one that has to wait there holds none."""
+        """Attempts that take room while the gate is asked; one that has to wait there takes none."""
         self._is_opening = False
         self.running = 0
         self.under_way: dict[Attempt, LiveTree] = {}
@@ -117,12 +117,12 @@ class Executor:
         return self._streams.open(source)
 
     def _admit(self, live: LiveTree, attempt: Attempt) -> None:
-        """Ask the gate. There is a slot, so that an attempt that passes begins at once."""
+        """Ask the gate. There is room, so that an attempt that passes begins at once."""
         self._asking += 1
         attempt.ticket = self._gate.admit(_Applicant(self, live, attempt))
 
-    def free_slot(self) -> None:
-        """An attempt at the gate needs no slot any more."""
+    def free_room(self) -> None:
+        """An attempt at the gate needs no room any more."""
         self._asking -= 1
         self._open_lanes_soon()
 
@@ -142,7 +142,7 @@ class Executor:
     @property
     def is_resting(self) -> bool:
         """Whether every attempt that can begin has begun."""
-        can_begin = (self._queue or self._passed) and self._has_slot
+        can_begin = (self._queue or self._passed) and self._has_room
         return not self._is_opening and not can_begin and self._gate.is_resting
 
     def cancel(self, live: LiveTree, run: int, call: str) -> None:
@@ -165,7 +165,7 @@ class Executor:
         live.attempts.clear()
 
     def withdraw_waiting(self, live: LiveTree) -> list[RunStep]:
-        """Cancel the attempts of a tree that wait for a slot or at the gate, and not the attempts that run; returns
+        """Cancel the attempts of a tree that wait for room or at the gate, and not the attempts that run; returns
         which ones."""
         waiting = [attempt.command for attempt in live.attempts.values() if attempt.task is None]
         for command in waiting:
@@ -186,7 +186,7 @@ class Executor:
     # -- Lanes -----------------------------------------------------------------------------------------------
 
     @property
-    def _has_slot(self) -> bool:
+    def _has_room(self) -> bool:
         return self.running + self._asking < self._steps_max
 
     def _open_lanes_soon(self) -> None:
@@ -202,7 +202,7 @@ class Executor:
             # The lease may be gone: nothing new begins until it is renewed, or the runs are discarded.
             self._is_opening = True
             self._loop.call_later(LOOK_AGAIN_SECONDS, self._open_lane)
-        elif is_wanted and self._has_slot:
+        elif is_wanted and self._has_room:
             lane: list[asyncio.Task[None]] = []
             lane.append(own_task(self._run_lane(lane), name="outlive-steps"))
             self._open_lanes_soon()
@@ -363,7 +363,7 @@ class _Applicant:
 
     def __init__(self, executor: Executor, live: LiveTree, attempt: Attempt) -> None:
         self.command = attempt.command
-        self.slot_freed = executor.free_slot
+        self.room_freed = executor.free_room
         self._executor = executor
         self._live = live
         self._attempt = attempt

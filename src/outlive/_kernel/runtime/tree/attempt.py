@@ -103,7 +103,7 @@ class Attempt:
         self.reported: bytes | None = None
         """The progress that it reported last."""
         self.has_begun = False
-        """Whether its function was called, or may have been; false while it waits for a slot or a thread."""
+        """Whether its function was called, or may have been; false while it waits for room or a thread."""
         self.is_wanted = True
         """Whether the run waits for its outcome."""
         self.has_left_effect = False

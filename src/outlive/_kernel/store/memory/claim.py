@@ -1,4 +1,4 @@
-"""Claiming: which of the trees of a state one worker takes, without a queue and from each of the queues."""
+"""Claiming: which of the trees of a store one worker takes, without a queue and from each of the queues."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from outlive._kernel.model.queue import QUEUE_CELLS, queue_cell, queue_in
 from outlive._kernel.model.run import HELD, IN_LINE, OUTSIDE
 from outlive._kernel.store.contract import KEY_RUNS_MAX, WAITING_KEYS_MAX, Claim, Claims, QueueMeasure, WaitingKey
 from outlive._kernel.store.memory.state import MemoryState, Tree
-from outlive._kernel.store.tables.claiming import ClaimRequest, joined, pick, wanted_of
-from outlive._kernel.store.tables.queueing import HOLDERS_MAX, Held, Serving, sources
+from outlive._kernel.store.tables.claiming import ClaimRequest, joined, not_declined, pick
+from outlive._kernel.store.tables.queueing import HOLDERS_MAX, HeldSlots, Serving, sources
 
 Due = tuple[int, Run]
 """A root, and when it is due."""
@@ -25,57 +25,57 @@ class MemoryClaim:
     def __init__(
         self,
         state: MemoryState,
-        wanted: ClaimRequest,
+        request: ClaimRequest,
         *,
         claim: Callable[[Tree, str, int], Claim],
         put_run: Callable[[Tree, Run], None],
         now: int,
     ) -> None:
-        self._state, self._wanted, self._put_run, self._now = state, wanted, put_run, now
+        self._state, self._request, self._put_run, self._now = state, request, put_run, now
         self._claim_tree = claim
 
-    def run(self, found: Sequence[Due], *, turn: int) -> Claims:
+    def run(self, found: Sequence[Due], *, claim_number: int) -> Claims:
         """Take these roots, which no worker has, of one queue after the other."""
-        claims, wanted = Claims([], None), self._wanted
-        for name in sources(wanted.queues, {root.queue for _, root in found if root.queue}, turn=turn):
-            rest = wanted.without(claims)
+        claims, request = Claims([], None), self._request
+        for name in sources(request.queues, {root.queue for _, root in found if root.queue}, claim_number=claim_number):
+            rest = request.without(claims)
             if rest.limit > 0:
                 own = [due for due in found if due[1].queue == name]
                 claims = joined(claims, self._claim_queue(name, own, rest) if name else self._claim_due(own, rest))
         return claims
 
-    def _claim_due(self, found: Sequence[Due], wanted: ClaimRequest) -> Claims:
+    def _claim_due(self, found: Sequence[Due], request: ClaimRequest) -> Claims:
         free = [(wake_at, root.journal) for wake_at, root in found if not root.owner]
         orphans = [(wake_at, root.journal) for wake_at, root in found if root.owner]
         picked = pick(
-            wanted_of(free, wanted.declined),
-            wanted_of(orphans, wanted.declined),
+            not_declined(free, request.declined),
+            not_declined(orphans, request.declined),
             now=self._now,
-            limit=wanted.limit,
-            orphans_max=wanted.orphans_max,
+            limit=request.limit,
+            orphans_max=request.orphans_max,
         )
         return Claims([self._claim(key) for key in picked.keys], picked.later_at)
 
     def _claim(self, journal: int) -> Claim:
-        return self._claim_tree(self._state.trees[journal], self._wanted.worker_id, self._now)
+        return self._claim_tree(self._state.trees[journal], self._request.worker_id, self._now)
 
     # -- Queues ----------------------------------------------------------------------------------------------
 
-    def _claim_queue(self, name: str, found: Sequence[Due], wanted: ClaimRequest) -> Claims:
+    def _claim_queue(self, name: str, found: Sequence[Due], request: ClaimRequest) -> Claims:
         """Take what has a slot, and then what is first in line."""
         cell = self._state.cells.get(queue_cell(name))
-        state = wanted.state_of(name, cell)
+        record = request.record_of(name, cell)
         later_at = min((wake_at for wake_at, _ in found if wake_at > self._now), default=None)
         for wake_at, root in found:
             if root.slot == OUTSIDE and wake_at <= self._now:
                 self._put_run(self._state.trees[root.journal], replace(root, slot=IN_LINE))
-        held, room = self._count_held(name), wanted.limit
-        if state.limits.per_worker is not None:
-            room = min(room, max(0, state.limits.per_worker - held.by_worker))
+        held, room = self._count_held(name), request.limit
+        if record.limits.per_worker is not None:
+            room = min(room, max(0, record.limits.per_worker - held.by_worker))
         has_slot = [due for due in found if due[1].slot == HELD]
-        claims = self._claim_due(has_slot, wanted._replace(limit=room)).claims
+        claims = self._claim_due(has_slot, request._replace(limit=room)).claims
         held = held._replace(by_worker=held.by_worker + len(claims))
-        serving = Serving(name, state, held, limit=wanted.limit - len(claims), now_at=self._now)
+        serving = Serving(name, record, held, limit=request.limit - len(claims), now_at=self._now)
         claims += self._serve(name, serving)
         if (data := serving.data(cell)) is not None:
             self._state.cells[queue_cell(name)] = data
@@ -87,7 +87,7 @@ class MemoryClaim:
         while serving.lines_wanted:
             lines: dict[str, list[tuple[int, int]]] = {}
             for root in self._roots_of(name):
-                if root.slot == IN_LINE and root.definition in self._wanted.definitions:
+                if root.slot == IN_LINE and root.definition in self._request.definitions:
                     lines.setdefault(root.queue_key, []).append(((root.wake_at or 0) - root.lead, root.journal))
             waiting = [(key, turns.get(key, 0.0)) for key in lines if key not in serving.passed_over]
             plan = serving.plan(sorted(waiting, key=lambda line: line[1]))
@@ -95,7 +95,7 @@ class MemoryClaim:
                 serving.is_drained = True
                 break
             heads = {key: [run for _, run in sorted(lines[key])[:count]] for key, count in plan.items()}
-            taken = [self._claim(key) for key in serving.choose(heads)]
+            taken = [self._claim(key) for key in serving.pick(heads)]
             serving.took(claim.run.journal for claim in taken)
             claims += taken
         turns.update(serving.turns)
@@ -106,10 +106,10 @@ class MemoryClaim:
     def _roots_of(self, name: str) -> list[Run]:
         return [tree.root for tree in self._state.active.values() if tree.root.queue == name]
 
-    def _count_held(self, name: str) -> Held:
+    def _count_held(self, name: str) -> HeldSlots:
         held = [root for root in self._roots_of(name) if root.slot == HELD]
-        by_worker = sum(root.owner == self._wanted.worker_id for root in held)
-        return Held(len(held), by_worker, Counter(root.queue_key for root in held))
+        by_worker = sum(root.owner == self._request.worker_id for root in held)
+        return HeldSlots(len(held), by_worker, Counter(root.queue_key for root in held))
 
 
 def is_open(state: MemoryState, name: str) -> bool:

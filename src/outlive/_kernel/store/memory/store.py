@@ -295,11 +295,11 @@ class MemoryStore(MemoryDeletion, MemoryAudit, MemoryCheckpoints):
         if not self._is_live(worker_id):
             return Claims([], None)
         most = limit + 1 if orphans_max is None else orphans_max
-        wanted = ClaimRequest(worker_id, definitions, limit, most, stale_seconds, declined, queues, declared)
+        request = ClaimRequest(worker_id, definitions, limit, most, stale_seconds, declined, queues, declared)
         self._claims += 1
         found = [(wake_at, tree.root) for wake_at, _, tree in self._list_claimable(definitions, stale_seconds)]
-        claim = MemoryClaim(self._state, wanted, claim=self._claim, put_run=self._put_run, now=self.now())
-        return claim.run(found, turn=self._claims)
+        claim = MemoryClaim(self._state, request, claim=self._claim, put_run=self._put_run, now=self.now())
+        return claim.run(found, claim_number=self._claims)
 
     async def list_queues(self) -> list[str]:
         """All runs are looked at."""

@@ -22,8 +22,8 @@ from outlive._kernel.store.tables.claiming import (
     ClaimRequest,
     WakeUp,
     joined,
+    not_declined,
     pick,
-    wanted_of,
 )
 from outlive._kernel.store.tables.journal_rows import Conflict
 from outlive._kernel.store.tables.queueing import sources
@@ -32,23 +32,23 @@ from outlive._kernel.store.tables.rows import to_json
 CLAIM_TRIES_MAX = 3
 
 
-async def claim_runs(session: Session, wanted: ClaimRequest, writing: Writing, *, turn: int) -> Claims:
-    """Take over trees that are due, of one queue after the other; which one is the first, `turn` says.
+async def claim_runs(session: Session, request: ClaimRequest, writing: Writing, *, claim_number: int) -> Claims:
+    """Take over trees that are due, of one queue after the other; each is the first in another claim.
 
     Looking locks nothing and is all that happens when nothing is due. What is due is locked, skipping what others have
     locked, so that of many who look at once each takes something else.
     """
-    rows = await _look(session, wanted, writing)
+    rows = await _look(session, request, writing)
     claims = Claims([], None)
-    for name in sources(wanted.queues, [from_text(queue) for queue in rows[0]["queues"]], turn=turn):
-        rest = wanted.without(claims)
+    for name in sources(request.queues, [from_text(queue) for queue in rows[0]["queues"]], claim_number=claim_number):
+        rest = request.without(claims)
         if rest.limit <= 0:
             break
         try:
             if name:
                 claims = joined(claims, await _claim_queue(session, name, rest, writing))
             else:
-                claims = joined(claims, await _claim_free(session, rest, writing, rows))
+                claims = joined(claims, await _claim_unqueued(session, rest, writing, rows))
         except BaseException:
             # A tree that was claimed before is the worker's all the same: it must look for it.
             session.is_doubtful |= bool(claims.claims)
@@ -56,14 +56,14 @@ async def claim_runs(session: Session, wanted: ClaimRequest, writing: Writing, *
     return claims
 
 
-async def _look(session: Session, wanted: ClaimRequest, writing: Writing, *, damaged: int = 0) -> list[asyncpg.Record]:
+async def _look(session: Session, request: ClaimRequest, writing: Writing, *, damaged: int = 0) -> list[asyncpg.Record]:
     """The rows that could be claimed; runs that users have asked for are created first."""
-    names = sorted({to_text(name) for name in wanted.definitions})
-    more = SPARE + damaged + len(wanted.declined)
-    most = min(wanted.limit, wanted.orphans_max) + more if wanted.orphans_max else 0
+    names = sorted({to_text(name) for name in request.definitions})
+    more = SPARE + damaged + len(request.declined)
+    most = min(request.limit, request.orphans_max) + more if request.orphans_max else 0
     while True:
         rows = await session.fetch(
-            "find_due", writing.time(), wanted.worker_id, names, wanted.limit + more, most, wanted.stale_microseconds
+            "find_due", writing.time(), request.worker_id, names, request.limit + more, most, request.stale_microseconds
         )
         if not rows[0]["has_requests"]:
             return rows
@@ -72,56 +72,56 @@ async def _look(session: Session, wanted: ClaimRequest, writing: Writing, *, dam
         await start_requested(session, writing)
 
 
-async def _claim_queue(session: Session, name: str, wanted: ClaimRequest, writing: Writing) -> Claims:
+async def _claim_queue(session: Session, name: str, request: ClaimRequest, writing: Writing) -> Claims:
     for _ in range(CLAIM_TRIES_MAX):
         try:
-            return await claim_queue(session, name, wanted, writing)
+            return await claim_queue(session, name, request, writing)
         except Conflict:
             continue  # Another process wrote between our looking and our locking.
     return Claims([], None)
 
 
-async def _claim_free(
-    session: Session, wanted: ClaimRequest, writing: Writing, rows: list[asyncpg.Record] | None
+async def _claim_unqueued(
+    session: Session, request: ClaimRequest, writing: Writing, rows: list[asyncpg.Record] | None
 ) -> Claims:
     """Take over what is due and has no queue; `rows` is what the first look found."""
     damaged: set[int] = set()
-    limit, orphans_max = wanted.limit, wanted.orphans_max
-    names = sorted({to_text(name) for name in wanted.definitions})
+    limit, orphans_max = request.limit, request.orphans_max
+    names = sorted({to_text(name) for name in request.definitions})
     tries = 0
     while tries < CLAIM_TRIES_MAX:
-        rows = rows or await _look(session, wanted, writing, damaged=len(damaged))
+        rows = rows or await _look(session, request, writing, damaged=len(damaged))
         now_at = rows[0]["now"]
         free = [(row["wake_at"], row["key"]) for row in rows if row["key"] is not None and not row["is_orphan"]]
         orphans = [(row["wake_at"], row["key"]) for row in rows if row["key"] is not None and row["is_orphan"]]
         rows = None
-        free, orphans = wanted_of(free, wanted.declined), wanted_of(orphans, wanted.declined)
+        free, orphans = not_declined(free, request.declined), not_declined(orphans, request.declined)
         picked = pick(free, orphans, now=now_at, limit=limit, orphans_max=orphans_max, skipped=damaged)
         claims: list[Claim] = []
         if picked.keys:
             sides = [(free, len(picked.free), False), (orphans, len(picked.orphans), True)]
             try:
                 async with session.transaction(begin=HURRIED):
-                    locked = await lock_due(session, wanted, names, sides, now_at=now_at, skipped=damaged)
-                    claims = await take_over(session, locked, worker_id=wanted.worker_id, now=now_at, writing=writing)
+                    locked = await lock_due(session, request, names, sides, now_at=now_at, skipped=damaged)
+                    claims = await take_over(session, locked, worker_id=request.worker_id, now=now_at, writing=writing)
             except Conflict:
                 tries += 1
                 continue  # Another process wrote between our looking and our locking.
             if locked and not claims:
                 damaged |= {row["key"] for row in locked}
                 continue  # They were the first in the line, and there may be others behind them.
-        return Claims(claims, _next_wake_at(free, orphans, claims, wanted, now_at=now_at))
+        return Claims(claims, _next_wake_at(free, orphans, claims, request, now_at=now_at))
     return Claims([], None)
 
 
 def _next_wake_at(
-    free: list[WakeUp], orphans: list[WakeUp], claims: list[Claim], wanted: ClaimRequest, *, now_at: int
+    free: list[WakeUp], orphans: list[WakeUp], claims: list[Claim], request: ClaimRequest, *, now_at: int
 ) -> int | None:
     taken = {claim.run.journal for claim in claims}
-    has_orphans = sum(claim.interrupted for claim in claims) < wanted.orphans_max
+    has_orphans = sum(claim.interrupted for claim in claims) < request.orphans_max
     left = [*free, *orphans] if has_orphans else free
     # When not all that was wanted could be had, the rest of what is due is being taken by others.
-    is_full = len(claims) >= wanted.limit
+    is_full = len(claims) >= request.limit
     return min((wake_at for wake_at, key in left if key not in taken and (is_full or wake_at > now_at)), default=None)
 
 

@@ -62,20 +62,20 @@ class Moment(Pool):
 
     async def take(self) -> Session:
         """See `Pool`."""
-        await self._slots.acquire()
+        await self._room.acquire()
         if self._session is None or not self._session.is_open:
-            self._slots.release()
+            self._room.release()
             raise StoreUnavailableError(str(self._address), "the connection was lost; begin again")
         return self._session
 
     def give(self, session: Session) -> None:
         """See `Pool`."""
-        self._slots.release()
+        self._room.release()
 
     def drop(self, session: Session) -> None:
         """See `Pool`."""
         session.connection.terminate()
-        self._slots.release()
+        self._room.release()
 
     async def do_repeatable(self, verb: SessionVerb[T], *arguments: Any, is_write: bool) -> T:
         """See `Pool`. Nothing is repeated: what a second session would see is another moment."""

@@ -63,7 +63,7 @@ class Pool:
         self.free: list[Session] = []
         """Sessions that no caller has; one that the server has ended is noticed when it is taken."""
         self._taken: set[Session] = set()
-        self._slots = asyncio.Semaphore(size)
+        self._room = asyncio.Semaphore(size)
         self._connecting = 0
         self._hoping: deque[asyncio.Future[Session]] = deque()
         """Callers that wait for a session in use, the first first."""
@@ -89,18 +89,18 @@ class Pool:
             StoreUnavailableError: the server is away.
         """
         while True:
-            await self._slots.acquire()
+            await self._room.acquire()
             try:
                 session = self._pop() or await self._await_free() or await self._connect()
             except BaseException as error:
                 if not isinstance(error, StoreUnavailableError) or not is_full(error.__cause__):
-                    self._slots.release()
+                    self._room.release()
                     raise
                 if self.pids:
-                    # Their users give them back; the pool is smaller by this slot for a while.
-                    asyncio.get_running_loop().call_later(BACKOFF_MAX_SECONDS, self._slots.release)
+                    # Their users give them back; the pool is smaller by this one for a while.
+                    asyncio.get_running_loop().call_later(BACKOFF_MAX_SECONDS, self._room.release)
                     continue
-                self._slots.release()
+                self._room.release()
                 if not sum(other.close_idle() for other in self.others):
                     raise
             else:
@@ -146,7 +146,7 @@ class Pool:
         if not session.is_open or session.is_in_transaction or self._is_closed or self.is_left(session):
             self.drop(session)
             return
-        self._slots.release()
+        self._room.release()
         self._pass_on(session)
 
     def _pass_on(self, session: Session) -> None:
@@ -161,7 +161,7 @@ class Pool:
         session.connection.terminate()
         self._taken.discard(session)
         self.pids.discard(session.pid)
-        self._slots.release()
+        self._room.release()
 
     def reset(self, session: Session) -> None:
         """Let others have it, once nothing is left in it of what a user has set; no caller waits for that."""

@@ -20,32 +20,32 @@ from outlive._kernel.store.postgres.commit import Writing
 from outlive._kernel.store.postgres.connection import HURRIED, Session
 from outlive._kernel.store.postgres.rows import from_text, to_run, to_text
 from outlive._kernel.store.postgres.take_over import lock_due, take_over
-from outlive._kernel.store.tables.claiming import ClaimRequest, WakeUp, joined, pick, wanted_of
-from outlive._kernel.store.tables.queueing import HOLDERS_MAX, MOVED_MAX, Held, Serving
+from outlive._kernel.store.tables.claiming import ClaimRequest, WakeUp, joined, not_declined, pick
+from outlive._kernel.store.tables.queueing import HOLDERS_MAX, MOVED_MAX, HeldSlots, Serving
 
 SPARE = 100
-"""How many more runs are looked at than are wanted."""
+"""How many more runs are looked at than are asked for."""
 
 
-async def claim_queue(session: Session, name: str, wanted: ClaimRequest, writing: Writing) -> Claims:
+async def claim_queue(session: Session, name: str, request: ClaimRequest, writing: Writing) -> Claims:
     """Take over what is due in one queue.
 
     Raises:
         Conflict: another process wrote between our looking and our locking; nothing was claimed.
     """
     queue, cell = to_text(name), to_text(queue_cell(name))
-    names = sorted({to_text(definition) for definition in wanted.definitions})
-    more = SPARE + len(wanted.declined)
-    most = min(wanted.limit, wanted.orphans_max) + more if wanted.orphans_max else 0
+    names = sorted({to_text(definition) for definition in request.definitions})
+    more = SPARE + len(request.declined)
+    most = min(request.limit, request.orphans_max) + more if request.orphans_max else 0
     rows = await session.fetch(
         "look_at_queue",
         writing.time(),
-        wanted.worker_id,
+        request.worker_id,
         names,
         queue,
-        wanted.limit + more,
+        request.limit + more,
         most,
-        wanted.stale_microseconds,
+        request.stale_microseconds,
         cell,
     )
     now = rows[0]["now"]
@@ -55,12 +55,12 @@ async def claim_queue(session: Session, name: str, wanted: ClaimRequest, writing
     outside = [row for row in found if row["slot"] != HELD]
     later = Claims([], min((row["wake_at"] for row in found if row["wake_at"] > now), default=None))
     due_outside = [row["key"] for row in outside if row["wake_at"] <= now][:MOVED_MAX]
-    free, orphans = wanted_of(free, wanted.declined), wanted_of(orphans, wanted.declined)
+    free, orphans = not_declined(free, request.declined), not_declined(orphans, request.declined)
     is_paused = queue_in(rows[0]["cell"]).paused is not None
     has_due = bool(due_outside) or any(at <= now for at, _ in chain(free, orphans))
     if not has_due and (is_paused or not rows[0]["has_line"]):
         return later
-    claim = QueueClaim(session, name, wanted, writing, names=names, now=now)
+    claim = QueueClaim(session, name, request, writing, names=names, now=now)
     while True:
         async with session.transaction(begin=HURRIED):
             cells = await session.fetch("lock_cells", writing.time(), [cell])
@@ -74,24 +74,24 @@ class QueueClaim:
     """One claim of one queue, in a transaction that has the cell of the queue locked."""
 
     def __init__(
-        self, session: Session, name: str, wanted: ClaimRequest, writing: Writing, *, names: list[str], now: int
+        self, session: Session, name: str, request: ClaimRequest, writing: Writing, *, names: list[str], now: int
     ) -> None:
-        self._session, self._writing, self._wanted = session, writing, wanted
+        self._session, self._writing, self._request = session, writing, request
         self._name, self._queue, self._names, self._now = name, to_text(name), names, now
 
     async def run(
         self, data: bytes | None, due_outside: list[int], free: list[WakeUp], orphans: list[WakeUp]
     ) -> Claims:
         """Let due runs get in line, take over runs with a slot, and then the first runs in line."""
-        session, state = self._session, self._wanted.state_of(self._name, data)
+        session, record = self._session, self._request.record_of(self._name, data)
         if due_outside:
             moved = await session.fetch("move_into_line", due_outside, self._now)
             if lines := sorted({tuple(row) for row in moved}):
                 await session.fetch("put_lines", *columns_of(lines, 3))
-        held = await self._count_held(state)
-        claims = await self._claim_held(state, held, free, orphans)
+        held = await self._count_held(record)
+        claims = await self._claim_held(record, held, free, orphans)
         held = held._replace(by_worker=held.by_worker + len(claims))
-        serving = Serving(self._name, state, held, limit=self._wanted.limit - len(claims), now_at=self._now)
+        serving = Serving(self._name, record, held, limit=self._request.limit - len(claims), now_at=self._now)
         claims += await self._serve(serving)
         if serving.turns:
             keys = [to_text(key) for key in serving.turns]
@@ -102,21 +102,21 @@ class QueueClaim:
             await session.fetch("put_cells", [to_text(queue_cell(self._name))], [after])
         return joined(Claims(claims, None), serving.rest())
 
-    async def _count_held(self, state: QueueRecord) -> Held:
-        limits, in_all, by_worker = state.limits, 0, 0
+    async def _count_held(self, record: QueueRecord) -> HeldSlots:
+        limits, in_all, by_worker = record.limits, 0, 0
         if limits.concurrency is not None or limits.per_worker is not None:
             ((in_all, by_worker),) = await self._session.fetch(
-                "count_slots", self._queue, self._wanted.worker_id, limits.concurrency or 0, limits.per_worker or 0
+                "count_slots", self._queue, self._request.worker_id, limits.concurrency or 0, limits.per_worker or 0
             )
         if limits.per_key is None:
-            return Held(in_all, by_worker)
+            return HeldSlots(in_all, by_worker)
         rows = await self._session.fetch("count_slots_by_key", self._queue)
-        return Held(in_all, by_worker, {from_text(key): slots for key, slots in rows})
+        return HeldSlots(in_all, by_worker, {from_text(key): slots for key, slots in rows})
 
     async def _claim_held(
-        self, state: QueueRecord, held: Held, free: list[WakeUp], orphans: list[WakeUp]
+        self, record: QueueRecord, held: HeldSlots, free: list[WakeUp], orphans: list[WakeUp]
     ) -> list[Claim]:
-        limit, most = self._wanted.limit, state.limits.per_worker
+        limit, most = self._request.limit, record.limits.per_worker
         room = limit if most is None else min(limit, max(0, most - held.by_worker))
         damaged: set[int] = set()
         while True:
@@ -125,13 +125,13 @@ class QueueClaim:
                 orphans,
                 now=self._now,
                 limit=room,
-                orphans_max=self._wanted.orphans_max,
+                orphans_max=self._request.orphans_max,
                 skipped=damaged,
             )
             if not picked.keys:
                 return []
             sides = [(free, len(picked.free), False), (orphans, len(picked.orphans), True)]
-            locked = await lock_due(self._session, self._wanted, self._names, sides, now_at=self._now, skipped=damaged)
+            locked = await lock_due(self._session, self._request, self._names, sides, now_at=self._now, skipped=damaged)
             claims = await self._take_over(locked)
             if claims or not locked:
                 return claims
@@ -139,22 +139,22 @@ class QueueClaim:
 
     async def _serve(self, serving: Serving) -> list[Claim]:
         session, claims, skipped = self._session, list[Claim](), set[int]()
-        while wanted_lines := serving.lines_wanted:
+        while lines_wanted := serving.lines_wanted:
             passed_over = [to_text(key) for key in serving.passed_over]
-            rows = await session.fetch("find_lines", self._queue, self._names, passed_over, wanted_lines)
+            rows = await session.fetch("find_lines", self._queue, self._names, passed_over, lines_wanted)
             plan = serving.plan([(from_text(key), turn) for key, turn in rows])
             if not plan:
                 serving.is_drained = True
                 break
-            chosen = serving.choose(await self._find_heads(plan, skipped))
-            rows = await session.fetch("lock_heads", chosen, self._wanted.worker_id, self._now) if chosen else []
+            picked = serving.pick(await self._find_heads(plan, skipped))
+            rows = await session.fetch("lock_heads", picked, self._request.worker_id, self._now) if picked else []
             locked = {row["key"]: row for row in rows}
-            taken = await self._take_over([locked[key] for key in chosen if key in locked])
+            taken = await self._take_over([locked[key] for key in picked if key in locked])
             serving.took(claim.run.journal for claim in taken)
             # Runs that others have locked are theirs in this moment; the rest is damaged, and must not stand in the
             # way.
-            serving.has_more |= len(locked) < len(chosen)
-            skipped.update(set(chosen) - {claim.run.journal for claim in taken})
+            serving.has_more |= len(locked) < len(picked)
+            skipped.update(set(picked) - {claim.run.journal for claim in taken})
             claims += taken
         return claims
 
@@ -171,7 +171,7 @@ class QueueClaim:
 
     async def _take_over(self, rows: Sequence[asyncpg.Record]) -> list[Claim]:
         return await take_over(
-            self._session, rows, worker_id=self._wanted.worker_id, now=self._now, writing=self._writing
+            self._session, rows, worker_id=self._request.worker_id, now=self._now, writing=self._writing
         )
 
     async def _forget_lines(self, serving: Serving) -> None:

@@ -45,7 +45,7 @@ from outlive._kernel.store.contract import (
     WorkerInfo,
 )
 from outlive._kernel.store.deleting import References
-from outlive._kernel.store.line import LINE
+from outlive._kernel.store.pending_write import PENDING_WRITE
 from outlive._kernel.store.postgres import audit as audit_log
 from outlive._kernel.store.postgres import (
     checkpoints,
@@ -252,8 +252,8 @@ class PostgresStore:
                 raise StoreUnavailableError(str(self._address), "it was closed meanwhile") from None
             if self._pools is not None and any(verb in pool.waiting for pool in self._pools):
                 verb.cancel()  # The server was not asked yet.
-                if is_one and (line := LINE.get()) is not None:
-                    line.join()
+                if is_one and (write := PENDING_WRITE.get()) is not None:
+                    write.wait()
             raise
 
     def _forget(self, task: asyncio.Task[Any]) -> None:
@@ -429,14 +429,14 @@ class PostgresStore:
     ) -> Claims:
         """See `Store`."""
         most = limit + 1 if orphans_max is None else orphans_max
-        wanted = ClaimRequest(worker_id, definitions, limit, most, stale_seconds, declined, queues, declared)
-        return await self._write(self._claim, wanted)
+        request = ClaimRequest(worker_id, definitions, limit, most, stale_seconds, declined, queues, declared)
+        return await self._write(self._claim, request)
 
-    async def _claim(self, session: Session, wanted: ClaimRequest) -> Claims:
+    async def _claim(self, session: Session, request: ClaimRequest) -> Claims:
         session.is_doubtful = False
         await self._time.measure(session)
         self._claims += 1
-        return await claim.claim_runs(session, wanted, self._writing, turn=self._claims)
+        return await claim.claim_runs(session, request, self._writing, claim_number=self._claims)
 
     async def list_queues(self) -> list[str]:
         """See `Store`."""

@@ -19,7 +19,7 @@ from outlive._kernel.store.tables.claiming import ClaimRequest, WakeUp, claim_ch
 
 async def lock_due(
     session: Session,
-    wanted: ClaimRequest,
+    request: ClaimRequest,
     names: list[str],
     sides: list[tuple[list[WakeUp], int, bool]],
     *,
@@ -32,7 +32,7 @@ async def lock_due(
         if count:
             keys = [key for wake_at, key in wake_ups if wake_at <= now_at and key not in skipped]
             locked += await session.fetch(
-                "lock_due", now_at, wanted.worker_id, names, keys, count, is_orphan, wanted.stale_microseconds
+                "lock_due", now_at, request.worker_id, names, keys, count, is_orphan, request.stale_microseconds
             )
     return sorted(locked, key=lambda row: (row["wake_at"], row["key"]))
 

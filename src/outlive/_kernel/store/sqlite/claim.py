@@ -30,8 +30,8 @@ from outlive._kernel.store.tables.claiming import (
     ClaimRequest,
     WakeUp,
     joined,
+    not_declined,
     pick,
-    wanted_of,
 )
 from outlive._kernel.store.tables.queueing import sources
 from outlive._kernel.store.tables.rows import to_json
@@ -54,22 +54,22 @@ class ClaimVerbs:
 
     # -- ClaimRequest ------------------------------------------------------------------------------------------
 
-    def _claim_runs(self, session: Session, wanted: ClaimRequest) -> Claims:
+    def _claim_runs(self, session: Session, request: ClaimRequest) -> Claims:
         now = session.clock()
-        owners, has_queues = decode_leases(session.fetch_json("find_owners", wanted.worker_id))
+        owners, has_queues = decode_leases(session.fetch_json("find_owners", request.worker_id))
         dead = [owner for owner in owners if not self._is_live(owner, now)]
-        if any(owner.id == wanted.worker_id for owner in dead):
+        if any(owner.id == request.worker_id for owner in dead):
             return Claims([], None)
-        lost = [owner.id for owner in dead if _is_stale(owner, now, wanted.stale_seconds)]
-        if not has_queues and (wanted.queues is None or "" in wanted.queues):
-            return _claim_free(session, wanted=wanted, lost=lost, now=now)
+        lost = [owner.id for owner in dead if _is_stale(owner, now, request.stale_seconds)]
+        if not has_queues and (request.queues is None or "" in request.queues):
+            return _claim_unqueued(session, request=request, lost=lost, now=now)
         self._claims += 1
         claims = Claims([], None)
-        for name in sources(wanted.queues, find_queues(session, ["", *lost]), turn=self._claims):
-            rest = wanted.without(claims)
+        for name in sources(request.queues, find_queues(session, ["", *lost]), claim_number=self._claims):
+            rest = request.without(claims)
             if rest.limit > 0:
-                claim = partial(claim_queue, name=name) if name else _claim_free
-                claims = joined(claims, claim(session, wanted=rest, lost=lost, now=now))
+                claim = partial(claim_queue, name=name) if name else _claim_unqueued
+                claims = joined(claims, claim(session, request=rest, lost=lost, now=now))
         return claims
 
     def _is_live(self, worker: Lease | WorkerRow, now: int) -> bool:
@@ -119,19 +119,19 @@ class ClaimVerbs:
         return [worker for worker in workers if worker.is_live or worker.runs]
 
 
-def _claim_free(session: Session, *, wanted: ClaimRequest, lost: list[str], now: int) -> Claims:
+def _claim_unqueued(session: Session, *, request: ClaimRequest, lost: list[str], now: int) -> Claims:
     """Take over what is due and has no queue."""
-    names = to_json(_names(session, wanted.definitions, ["", *lost]))
-    orphans_max = min(wanted.orphans_max, wanted.limit)
+    names = to_json(_names(session, request.definitions, ["", *lost]))
+    orphans_max = min(request.orphans_max, request.limit)
     damaged: set[int] = set()
     while True:
-        more = len(damaged) + len(wanted.declined)
-        free = wanted_of(_find_due(session, [""], names, now, wanted.limit + more), wanted.declined)
+        more = len(damaged) + len(request.declined)
+        free = not_declined(_find_due(session, [""], names, now, request.limit + more), request.declined)
         orphans = _find_due(session, lost, names, now, orphans_max + more) if orphans_max else []
-        orphans = wanted_of(orphans, wanted.declined)
-        limits = {"limit": wanted.limit, "orphans_max": wanted.orphans_max}
+        orphans = not_declined(orphans, request.declined)
+        limits = {"limit": request.limit, "orphans_max": request.orphans_max}
         picked = pick(free, orphans, now=now, skipped=damaged, **limits)
-        claims = take_over(session, picked.keys, worker_id=wanted.worker_id, now=now) if picked.keys else []
+        claims = take_over(session, picked.keys, worker_id=request.worker_id, now=now) if picked.keys else []
         if claims or not picked.keys:
             return Claims(claims, picked.later_at)
         # All of them are damaged; there may be others behind them.

@@ -16,7 +16,8 @@ from outlive._kernel.store.tables.columns import CHILD_COLUMNS, RUN_COLUMNS, STA
 from outlive._kernel.store.tables.searching import AT, FILTER
 
 SQL = Path(__file__).with_name("sql")
-SLOTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
+ROW_COUNTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
+"""How many rows one statement may have."""
 PARAMETERS_MAX = 4096
 """The limit for one statement; a few thousand make the cost of a statement small beside that of its rows."""
 
@@ -75,8 +76,8 @@ def as_bytes(name: str) -> str:
 
 
 @cache
-def _repeated(name: str, slots: int) -> str:
-    return _ROW.sub(lambda match: "VALUES " + ", ".join([match[1]] * slots), sql(name))
+def _repeated(name: str, rows: int) -> str:
+    return _ROW.sub(lambda match: "VALUES " + ", ".join([match[1]] * rows), sql(name))
 
 
 @cache
@@ -85,7 +86,7 @@ def _sizes(name: str) -> tuple[int, list[int]]:
     match = _ROW.search(sql(name))
     assert match is not None, f"{name}.sql has no row to repeat"
     columns = match[1].count("?")
-    return columns, [slots for slots in SLOTS if slots * columns <= PARAMETERS_MAX]
+    return columns, [rows for rows in ROW_COUNTS if rows * columns <= PARAMETERS_MAX]
 
 
 def bulk(name: str, values: list[Value]) -> Iterator[tuple[str, list[Value]]]:
@@ -94,5 +95,5 @@ def bulk(name: str, values: list[Value]) -> Iterator[tuple[str, list[Value]]]:
     chunk = sizes[-1] * columns
     for start in range(0, len(values), chunk):
         part = values if len(values) <= chunk else values[start : start + chunk]
-        slots = sizes[bisect_left(sizes, len(part) // columns)]
-        yield _repeated(name, slots), part + [None] * (slots * columns - len(part))
+        rows = sizes[bisect_left(sizes, len(part) // columns)]
+        yield _repeated(name, rows), part + [None] * (rows * columns - len(part))

@@ -13,8 +13,8 @@ from outlive._kernel.store.sqlite.cells import read_cell
 from outlive._kernel.store.sqlite.connection import Session
 from outlive._kernel.store.sqlite.rows import decode_runs
 from outlive._kernel.store.sqlite.take_over import take_over
-from outlive._kernel.store.tables.claiming import ClaimRequest, WakeUp, joined, pick, wanted_of
-from outlive._kernel.store.tables.queueing import HOLDERS_MAX, MOVED_MAX, Held, Serving
+from outlive._kernel.store.tables.claiming import ClaimRequest, WakeUp, joined, not_declined, pick
+from outlive._kernel.store.tables.queueing import HOLDERS_MAX, MOVED_MAX, HeldSlots, Serving
 from outlive._kernel.store.tables.rows import to_json
 
 _decode_due = msgspec.json.Decoder(list[list[tuple[int, int, int]]]).decode
@@ -30,26 +30,26 @@ def find_queues(session: Session, owners: list[str]) -> list[str]:
     return _decode_names(session.fetch_json("find_queues", to_json(owners)))
 
 
-def claim_queue(session: Session, *, name: str, wanted: ClaimRequest, lost: list[str], now: int) -> Claims:
+def claim_queue(session: Session, *, name: str, request: ClaimRequest, lost: list[str], now: int) -> Claims:
     """Take over what is due in one queue."""
-    names = to_json(sorted(set(wanted.definitions)))
+    names = to_json(sorted(set(request.definitions)))
     cell = read_cell(session, queue_cell(name))
-    state = wanted.state_of(name, cell)
-    claims, later_at, held = _claim_held(session, name, wanted, lost, state, now=now)
-    serving = Serving(name, state, held, limit=wanted.limit - len(claims), now_at=now)
+    record = request.record_of(name, cell)
+    claims, later_at, held = _claim_held(session, name, request, lost, record, now=now)
+    serving = Serving(name, record, held, limit=request.limit - len(claims), now_at=now)
     skipped: set[int] = set()
-    while wanted_lines := serving.lines_wanted:
+    while lines_wanted := serving.lines_wanted:
         passed_over = to_json(serving.passed_over)
-        found = _decode_lines(session.fetch_json("find_lines", name, names, passed_over, wanted_lines))
+        found = _decode_lines(session.fetch_json("find_lines", name, names, passed_over, lines_wanted))
         plan = serving.plan(sorted(chain.from_iterable(found), key=lambda line: line[1]))
         if not plan:
             serving.is_drained = True
             break
-        chosen = serving.choose(_find_heads(session, name, names, plan, skipped))
-        taken = take_over(session, chosen, worker_id=wanted.worker_id, now=now) if chosen else []
+        picked = serving.pick(_find_heads(session, name, names, plan, skipped))
+        taken = take_over(session, picked, worker_id=request.worker_id, now=now) if picked else []
         serving.took(claim.run.journal for claim in taken)
         # The others are damaged, and must not stand in the way.
-        skipped.update(set(chosen) - {claim.run.journal for claim in taken})
+        skipped.update(set(picked) - {claim.run.journal for claim in taken})
         claims += taken
     if serving.turns:
         session.execute("set_turns", name, to_json(list(serving.turns.items())))
@@ -63,28 +63,28 @@ def claim_queue(session: Session, *, name: str, wanted: ClaimRequest, lost: list
 def _claim_held(
     session: Session,
     name: str,
-    wanted: ClaimRequest,
+    request: ClaimRequest,
     lost: list[str],
-    state: QueueRecord,
+    record: QueueRecord,
     *,
     now: int,
-) -> tuple[list[Claim], int | None, Held]:
+) -> tuple[list[Claim], int | None, HeldSlots]:
     """Take over what has a slot and is due, and let those get in line that have none. Also the next wake-up, and the
-    slots that are taken."""
-    names, damaged, limits = to_json(sorted(set(wanted.definitions))), set[int](), state.limits
-    limit, orphans_max, more = wanted.limit, wanted.orphans_max, len(wanted.declined)
+    slots that are held."""
+    names, damaged, limits = to_json(sorted(set(request.definitions))), set[int](), record.limits
+    limit, orphans_max, more = request.limit, request.orphans_max, len(request.declined)
     free, moved = _find_due(session, name, names, [""], limit + more, now)
     if moved:
         session.execute("move_into_line", to_json(moved))
         session.execute("put_lines", to_json(moved))
     orphans, _ = _find_due(session, name, names, lost if orphans_max else [], orphans_max + more, now)
-    held = _count_held(session, name, wanted.worker_id, state)
+    held = _count_held(session, name, request.worker_id, record)
     room = limit if limits.per_worker is None else min(limit, max(0, limits.per_worker - held.by_worker))
-    free, orphans = wanted_of(free, wanted.declined), wanted_of(orphans, wanted.declined)
+    free, orphans = not_declined(free, request.declined), not_declined(orphans, request.declined)
     later_at = min((at for at, _ in chain(free, orphans) if at > now), default=None)
     while True:
         picked = pick(free, orphans, now=now, limit=room, orphans_max=orphans_max, skipped=damaged)
-        claims = take_over(session, picked.keys, worker_id=wanted.worker_id, now=now) if picked.keys else []
+        claims = take_over(session, picked.keys, worker_id=request.worker_id, now=now) if picked.keys else []
         if claims or not picked.keys:
             return claims, later_at, held._replace(by_worker=held.by_worker + len(claims))
         damaged |= set(picked.keys)
@@ -103,16 +103,16 @@ def _find_due(
     return [(wake_at, key) for wake_at, key, slot in due if slot == HELD or wake_at > now], moved[:MOVED_MAX]
 
 
-def _count_held(session: Session, name: str, worker_id: str, state: QueueRecord) -> Held:
-    limits = state.limits
+def _count_held(session: Session, name: str, worker_id: str, record: QueueRecord) -> HeldSlots:
+    limits = record.limits
     in_all = by_worker = 0
     if limits.concurrency is not None or limits.per_worker is not None:
         counted = session.fetch("count_slots", name, worker_id, limits.concurrency or 0, limits.per_worker or 0)
         assert counted is not None
         in_all, by_worker = counted
     if limits.per_key is None:
-        return Held(in_all, by_worker)
-    return Held(in_all, by_worker, dict(_decode_counts(session.fetch_json("count_slots_by_key", name))))
+        return HeldSlots(in_all, by_worker)
+    return HeldSlots(in_all, by_worker, dict(_decode_counts(session.fetch_json("count_slots_by_key", name))))
 
 
 def _find_heads(
@@ -133,9 +133,9 @@ def list_queues(session: Session, _: None) -> list[str]:
     return sorted(_decode_names(session.fetch_json("list_queues", QUEUE_CELLS, QUEUE_CELLS_END)))
 
 
-def measure_queue(session: Session, wanted: tuple[str, int, str]) -> QueueMeasure:
+def measure_queue(session: Session, question: tuple[str, int, str]) -> QueueMeasure:
     """How full a queue is."""
-    name, limit, run_id = wanted
+    name, limit, run_id = question
     with session.snapshot():
         found = session.fetch("measure_queue", name, limit, min(limit, HOLDERS_MAX))
         assert found is not None

@@ -17,7 +17,7 @@ from typing import Any
 
 import apsw
 
-from outlive._kernel.store.line import LINE, PlaceInLine
+from outlive._kernel.store.pending_write import PENDING_WRITE, PendingWrite
 from outlive._kernel.store.sqlite.connection import Session, is_connection_lost, translate
 from outlive.errors import InternalError
 from outlive.telemetry import log
@@ -37,7 +37,8 @@ class Job:
     future: asyncio.Future[Any]
     result: Any = None
     error: BaseException | None = None
-    line: PlaceInLine | None = None
+    write: PendingWrite | None = None
+    """The write of a caller that asks whether it is pending."""
 
 
 class StoreThread(ABC):
@@ -59,10 +60,10 @@ class StoreThread(ABC):
     def submit(self, verb: Any, argument: Any) -> asyncio.Future[Any]:
         """Queue a job; a caller that stops waiting for it does not stop it."""
         future = self._loop.create_future()
-        line = LINE.get()
-        if line is not None:
-            line.join()
-        self._queue.put(Job(verb, argument, future, line=line))
+        write = PENDING_WRITE.get()
+        if write is not None:
+            write.wait()
+        self._queue.put(Job(verb, argument, future, write=write))
         return future
 
     async def stop(self) -> None:
@@ -163,11 +164,11 @@ class Searcher(Reader):
 
 
 def begin(jobs: list[Job]) -> list[Job]:
-    """The jobs that are still wanted. All leave the line before anything looks whether they were cancelled: so a caller
-    that gives up, and then finds its job in line, knows that it never happens."""
+    """The jobs that are still wanted. No write is pending any more when the first look says which were cancelled: so
+    a caller that gives up, and then finds its write pending, knows that it never happens."""
     for job in jobs:
-        if job.line is not None:
-            job.line.leave()
+        if job.write is not None:
+            job.write.begin()
     return [job for job in jobs if not job.future.cancelled()]
 
 

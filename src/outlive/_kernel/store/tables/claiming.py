@@ -36,12 +36,12 @@ class ClaimRequest(NamedTuple):
     queues: Sequence[str] | None = None
     declared: Declared | None = None
 
-    def state_of(self, name: str, data: bytes | None) -> QueueRecord:
-        """The state of a queue for this claim, given the content of its cell."""
-        state = queue_in(data)
+    def record_of(self, name: str, data: bytes | None) -> QueueRecord:
+        """The record of a queue for this claim, given the content of its cell."""
+        record = queue_in(data)
         if self.declared is None or name not in self.declared.limits:
-            return state
-        return state.declaring(self.declared.limits[name], at=self.declared.at)
+            return record
+        return record.declaring(self.declared.limits[name], at=self.declared.at)
 
     def without(self, claims: Claims) -> ClaimRequest:
         """The request that remains after these claims."""
@@ -74,7 +74,7 @@ class Picked(NamedTuple):
         return [key for _, key in sorted([*self.free, *self.orphans])]
 
 
-def wanted_of(wake_ups: list[WakeUp], declined: Collection[tuple[int, int]]) -> list[WakeUp]:
+def not_declined(wake_ups: list[WakeUp], declined: Collection[tuple[int, int]]) -> list[WakeUp]:
     """The wake-ups that the worker has not declined, each with its key."""
     return [(wake_at, key) for wake_at, key in wake_ups if (key, wake_at) not in declined] if declined else wake_ups
 

@@ -30,8 +30,8 @@ MOVED_MAX = 1_000
 """Runs that one claim moves into the line at most."""
 
 
-class Held(NamedTuple):
-    """The slots of a queue that are taken, as far as its limits ask for them."""
+class HeldSlots(NamedTuple):
+    """The slots of a queue that are held, as far as its limits ask for them."""
 
     in_all: int = 0
     by_worker: int = 0
@@ -42,9 +42,9 @@ class Held(NamedTuple):
 class Serving:
     """One claim from the line of one queue."""
 
-    def __init__(self, name: str, state: QueueRecord, held: Held, *, limit: int, now_at: int) -> None:
-        limits = state.limits
-        self._name, self._state, self._now_at = name, state, now_at
+    def __init__(self, name: str, record: QueueRecord, held: HeldSlots, *, limit: int, now_at: int) -> None:
+        limits = record.limits
+        self._name, self._record, self._now_at = name, record, now_at
         self._weights, self._per_key = limits.weights, limits.per_key
         room = limit
         if limits.concurrency is not None:
@@ -52,10 +52,10 @@ class Serving:
         if limits.per_worker is not None:
             room = min(room, limits.per_worker - held.by_worker)
         self._is_slowed = False
-        if state.paused is not None:
+        if record.paused is not None:
             room = 0
         elif room > 0:
-            fits = state.room_in_rate(name, room, now_at)
+            fits = record.room_in_rate(name, room, now_at)
             self._is_slowed, room = fits < room, fits
         self.room = max(0, room)
         """How many runs may still be taken."""
@@ -70,10 +70,10 @@ class Serving:
         self._held = dict(held.by_key)
         self._taken = 0
         self._rounds = 0
-        self._turn = state.turn
+        self._turn = record.turn
         self._order: list[str] = []
         self._planned: dict[str, int] = {}
-        self._chosen: dict[int, str] = {}
+        self._picked: dict[int, str] = {}
         self._is_alone = False
 
     @property
@@ -119,28 +119,28 @@ class Serving:
             self.turns.update({key: turns[key] for key in self._planned})
         return dict(self._planned)
 
-    def choose(self, heads: Mapping[str, Sequence[int]]) -> list[int]:
+    def pick(self, heads: Mapping[str, Sequence[int]]) -> list[int]:
         """Which runs to take, in order, given the first runs of each planned line in their order."""
-        chosen: list[int] = []
+        picked: list[int] = []
         rest = {key: list(reversed(runs)) for key, runs in heads.items()}
-        self._chosen = {}
+        self._picked = {}
         for key in self._order:
-            if len(chosen) == self.room:
+            if len(picked) == self.room:
                 break
             if rest.get(key):
                 run = rest[key].pop()
-                chosen.append(run)
-                self._chosen[run] = key
+                picked.append(run)
+                self._picked[run] = key
                 self._pass_turn(key, steps=1)
             elif key not in self.empty and len(heads.get(key, ())) < self._planned[key]:
                 self._pass_turn(key, steps=0)
                 self.empty.add(key)
-        return chosen
+        return picked
 
     def took(self, runs: Iterable[int]) -> None:
-        """These of the chosen runs were taken."""
+        """These of the picked runs were taken."""
         for run in runs:
-            key = self._chosen[run]
+            key = self._picked[run]
             self.room -= 1
             self._taken += 1
             if self._per_key is not None:
@@ -160,26 +160,26 @@ class Serving:
             return self._now_at
         if self.is_drained or not self._is_slowed:
             return None
-        return self._state.charged(self._name, self._taken, self._now_at).next_in_rate(self._name, self._now_at)
+        return self._record.charged(self._name, self._taken, self._now_at).next_in_rate(self._name, self._now_at)
 
     def rest(self) -> Claims:
         """The state of the queue after the claim: its next wake-up, and whether new runs may begin there at once."""
-        is_open = self.is_drained and self._state.is_open
+        is_open = self.is_drained and self._record.is_open
         return Claims([], self.next_wake_at(), frozenset({self._name}) if is_open else frozenset())
 
-    def data(self, held: bytes | None) -> bytes | None:
-        """The new content of the cell of the queue; None if that is its content already."""
-        state = self._state.charged(self._name, self._taken, self._now_at)
-        if self._turn != state.turn:
-            state = msgspec.structs.replace(state, turn=self._turn)
-        return None if state is self._state and state == queue_in(held) else queue_data(state)
+    def data(self, before: bytes | None) -> bytes | None:
+        """The new content of the cell of the queue; None if that is its content before."""
+        record = self._record.charged(self._name, self._taken, self._now_at)
+        if self._turn != record.turn:
+            record = msgspec.structs.replace(record, turn=self._turn)
+        return None if record is self._record and record == queue_in(before) else queue_data(record)
 
 
-def sources(wanted: Sequence[str] | None, found: Collection[str], *, turn: int) -> list[str]:
-    """Where a claim takes from, in order: the wanted queues, or all, each of which is the first in its turn. Runs
+def sources(queues: Sequence[str] | None, found: Collection[str], *, claim_number: int) -> list[str]:
+    """Where a claim takes from, in order: these queues, or all, each of which is the first in another claim. Runs
     without a queue are the queue without a name."""
-    if wanted is not None:
-        return [name for name in dict.fromkeys(wanted) if not name or name in found]
+    if queues is not None:
+        return [name for name in dict.fromkeys(queues) if not name or name in found]
     names = ["", *sorted(found)]
-    first = turn % len(names)
+    first = claim_number % len(names)
     return names[first:] + names[:first]

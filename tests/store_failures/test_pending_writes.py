@@ -1,4 +1,4 @@
-"""A write that its caller gives up while it stands in the line of the store is not written, and the error says so."""
+"""A write that its caller gives up while it is pending in the store is not written, and the error says so."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SECONDS = 600
 
 
 async def test_write_in_the_line_of_a_file_is_not_written(tmp_path: Path, loop_time: LoopTime) -> None:
-    """The thread that writes is at another one: what it has begun is in doubt, and what stands behind it is not."""
+    """The thread that writes is at another one: what it has begun is in doubt, and a write behind it is not."""
     store = SqliteStore(tmp_path / "runs.db", clock=SystemClock().now)
     await store.open()
     callers = TimedStore(store, seconds=SECONDS)
