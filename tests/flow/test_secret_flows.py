@@ -18,7 +18,7 @@ from outlive import flow
 from outlive._features.flows.built_in import NAMES, find_built_in
 from outlive._features.flows.document.checking import parse_document
 from outlive._features.flows.document.known_names import Known, shape_of
-from outlive._features.flows.flow import plan_for
+from outlive._features.flows.flow import FlowContent
 from outlive._features.flows.outside import settings
 from outlive._features.flows.outside.settings import HttpSettings, Settings
 from outlive.errors import RunFailedError
@@ -263,5 +263,5 @@ def test_a_start_cannot_send_a_secret_elsewhere(step: str, patch: dict[str, Any]
     made = canary_flow("canary_override", steps, [f"${{{{ steps.{each} }}}}" for each in steps])
 
     with pytest.raises(flow.FlowError, match="uses the secret token, so a start cannot change"):
-        plan_for(made, {step: patch})
-    plan_for(made, {"call": {"timeout": 5}, "other": {"with": {"url": "https://example.org"}}})
+        FlowContent(made.document).plan_for({step: patch})
+    FlowContent(made.document).plan_for({"call": {"timeout": 5}, "other": {"with": {"url": "https://example.org"}}})

@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from outlive._features.flows import graph_operations as graphs
+from outlive._features.flows.document.model import canonical_json
 from outlive._features.flows.graphs import check_text
+from outlive.flow import Document
 from outlive.http import Api, ApiLimits
 from outlive.http.aside import on_thread
 from outlive.testing import TestEngine
@@ -78,6 +80,26 @@ async def test_other_requests_are_answered_while_a_document_is_checked(checking:
 
         assert ([200, 200], False) == ([each.status for each in others], was_done)
         assert (await check).data["is_fine"] is True
+
+
+@pytest.mark.parametrize("path", ["/api/v1/flows", "/api/v1/flows/drafts"])
+async def test_a_document_that_is_kept_is_written_where_it_is_checked(
+    path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its one form and its hash are made on the thread too: of 10,000 steps, they took a tenth of a second. [S35]"""
+    threads: list[threading.Thread] = []
+
+    def write(document: Document) -> bytes:
+        threads.append(threading.current_thread())
+        return canonical_json(document)
+
+    monkeypatch.setattr("outlive._features.flows.library.reading.canonical_json", write)
+    async with TestEngine() as engine:
+        answer = await Caller(Api(engine)).post(path, {"document": DOCUMENT})
+
+    assert answer.status == 200, answer.body
+    assert [threading.current_thread()] != threads
+    assert len(threads) == 1, "once, for the hash and for the store"
 
 
 async def test_a_check_that_takes_too_long_is_given_up(checking: Blocking) -> None:

@@ -1,11 +1,13 @@
 """When schedules tick: time zones, spans, exclusions, a start and an end."""
 
 from datetime import UTC, date, datetime, timedelta
+from types import MappingProxyType
 
 import pytest
 from msgspec.structs import replace
 
 import outlive
+from outlive._features.schedules.in_code import filled
 from outlive._features.schedules.ticks import Ticks, jitter_of
 from outlive._kernel.model.instant import instant_of, microseconds_of
 from outlive.errors import InvalidArgumentError
@@ -216,3 +218,20 @@ def test_a_schedule_that_starts_on_the_last_day_of_the_calendar_has_no_ticks_beh
     nightly = outlive.cron("0 6 * * *", tz=tz, start=last)
 
     assert Ticks(nightly).after(microseconds_of(utc(1, 1))) is None
+
+
+def test_the_time_of_a_tick_may_stand_anywhere_in_the_arguments() -> None:
+    """The time of a tick is filled in beside texts that look like its mark, in any kind of list or map."""
+    texts = ["$tick", 'a,"$tick":', '{"$tick":', "\\"]
+    names = {text: text for text in texts if text != "$tick"}
+    args = {"texts": texts, "names": MappingProxyType(names), "times": (outlive.tick.date, [{"at": outlive.tick}])}
+    schedule = outlive.every(hours=1, args=args)
+
+    assert schedule.arguments == {
+        "texts": texts,
+        "names": names,
+        "times": [{"$tick": "date"}, [{"at": {"$tick": "instant"}}]],
+    }
+    assert filled(schedule.arguments, 0, "UTC")["times"] == ["1970-01-01", [{"at": "1970-01-01T00:00:00Z"}]]
+    with pytest.raises(TypeError, match=r"the key '\$tick' is not yours to use"):
+        outlive.every(hours=1, args={**args, "mine": [{"$tick": "date"}]})

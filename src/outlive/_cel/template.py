@@ -228,7 +228,7 @@ class _Compiler:
         except ExpressionError as error:
             if self._problems is None:
                 raise
-            self._problems.append((path, error))
+            self._problems.append((path, plain(error)))  # Without frames, which hold the list that it goes to.
             return _constant(None)
 
     def _text(self, text: str, path: Path) -> _Part:

@@ -28,7 +28,7 @@ from outlive.errors.flow import FlowDisabledError, FlowInUseError, FlowNotFoundE
 if TYPE_CHECKING:
     from outlive._features.flows.document.model import Document
     from outlive._features.flows.flow import FlowWorkflow
-    from outlive._features.flows.library.reading import ReadDocument
+    from outlive._features.flows.library.reading import KeptDocument
 
 RUNS_SHOWN_MAX = 5
 PURGE_AT_ONCE = 1_000
@@ -88,11 +88,10 @@ class Flows:
             StaleFlowError: another revision was published meanwhile.
         """
         where = "engine.flows.apply"
-        read = await self._beside(partial(_given, where, document))
-        name, digits = read.document.name, read.hash
+        name, digits, stored = await self._beside(partial(_kept, where, document))
         by, reason = _said(where, by, reason)
         expected = _number(where, "expected", expected)
-        await self._library.put_document(name, digits, read.stored)
+        await self._library.put_document(name, digits, stored)
         return _info(name, await self._library.publish(name, digits, by=by, reason=reason, expected=expected))
 
     async def rollback(
@@ -136,11 +135,10 @@ class Flows:
             FlowError: it is not a document. StaleFlowError: another person has saved the draft meanwhile.
         """
         where = "engine.flows.save_draft"
-        read = await self._beside(partial(_given, where, document, checks=False))
-        name, digits = read.document.name, read.hash
+        name, digits, stored = await self._beside(partial(_kept, where, document, checks=False))
         by, reason = _said(where, by, reason)
         expected = _number(where, "expected", expected)
-        await self._library.put_document(name, digits, read.stored)
+        await self._library.put_document(name, digits, stored)
         return _info(name, await self._library.save_draft(name, digits, by=by, reason=reason, expected=expected))
 
     async def publish(self, name: str, *, by: str = "", reason: str = "", expected: int | None = None) -> Flow:
@@ -159,7 +157,7 @@ class Flows:
         if draft is None:
             raise FlowNotFoundError(name, lacks="draft")
         text = (await self._library.document(name, draft.hash)).text
-        await self._beside(partial(_given, where, text))
+        await self._beside(partial(_kept, where, text))
         expected = draft.base if expected is None else _number(where, "expected", expected)
         entry = await self._library.publish(
             name, draft.hash, by=by or draft.by, reason=reason or draft.reason, expected=expected, draft=draft.number
@@ -318,11 +316,11 @@ class Flows:
         return StoredFlow(name=name, revision=revision, hash=digits, text=kept.text, document=document)
 
 
-def _given(where: str, document: object, *, checks: bool = True) -> ReadDocument:
+def _kept(where: str, document: object, *, checks: bool = True) -> KeptDocument:
     # Imported when a document is given: a program without flows loads nothing of them.
     from outlive._features.flows.library.reading import document_given
 
-    return document_given(where, document, checks=checks)
+    return document_given(where, document, checks=checks).kept()
 
 
 def _info(name: str, entry: FlowEntry) -> Flow:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime, timedelta
 from difflib import get_close_matches
@@ -17,6 +18,7 @@ from outlive._kernel.define.declaration import declare_option
 from outlive._kernel.define.registry import Registry
 from outlive._kernel.define.workflow import SCHEDULES
 from outlive._kernel.journal.described import describe, input_of
+from outlive._kernel.journal.plain import decode_sent
 from outlive._kernel.model import given
 from outlive._kernel.model.instant import MICROSECONDS, instant_of, instant_text, microseconds_of
 from outlive._kernel.model.queue import PRIORITY_MAX, Queue, QueueLimits, lead_of, queue_key
@@ -240,43 +242,47 @@ def _template(where: str, args: object) -> dict[str, Any]:
         return {}
     if not isinstance(args, Mapping) or not all(isinstance(name, str) for name in args):
         raise ArgumentTypeError(where, "args", args, wanted)
+    ticks = 0
+
+    def write(part: Any) -> Any:
+        nonlocal ticks
+        if isinstance(part, Tick):
+            ticks += 1
+            return {MARK: part.form}
+        if isinstance(part, Mapping):
+            return dict(part)
+        raise TypeError(f"{type(part).__qualname__} is not JSON")
+
     try:
-        marked = _marked(args)
-        plain: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(marked))
+        data = msgspec.json.encode(args, enc_hook=write)
+        if len(_MARKS.findall(data)) > ticks:
+            raise ValueError(f"the key {MARK!r} is not yours to use")
+        plain: dict[str, Any] = decode_sent(data)
     except (TypeError, ValueError, msgspec.MsgspecError) as error:
         raise ArgumentTypeError(where, "args", args, f"{wanted}: {error}") from None
     return plain
 
 
-def _marked(value: Any) -> Any:
-    match value:
-        case Tick():
-            return {MARK: value.form}
-        case Mapping():
-            if MARK in value:
-                raise ValueError(f"the key {MARK!r} is not yours to use")
-            return {name: _marked(each) for name, each in value.items()}
-        case list() | tuple():
-            return [_marked(each) for each in value]
-        case _:
-            return value
+_MARKS = re.compile(rb'[{,]"\%s":' % MARK.encode())
+"""Marks in JSON without white space. A text has a backslash before each of its quotes, so this is in none."""
 
 
-_ENDS = frozenset({str, int, float, bool, type(None)})
-"""The types of what holds nothing else: most parts of a long template are of them."""
-
-
-def filled(template: Any, at: int, tz: str) -> Any:
-    """The arguments of the run of a tick."""
-    if type(template) in _ENDS:
+def filled(template: dict[str, Any], at: int, tz: str) -> dict[str, Any]:
+    """The arguments of the run of a tick; they are not to be changed. A stranger's have no marks and may have very many
+    parts, so no part is looked at by itself unless there is a mark."""
+    if _MARKS.search(msgspec.json.encode(template)) is None:
         return template
+    return {name: _filled(each, at, tz) for name, each in template.items()}
+
+
+def _filled(template: Any, at: int, tz: str) -> Any:
     match template:
         case {"$tick": form}:
             return _tick_value(form, at, tz)
         case dict():
-            return {name: filled(each, at, tz) for name, each in template.items()}
+            return {name: _filled(each, at, tz) for name, each in template.items()}
         case list():
-            return [filled(each, at, tz) for each in template]
+            return [_filled(each, at, tz) for each in template]
         case _:
             return template
 
@@ -290,7 +296,7 @@ def _tick_value(form: str, at: int, tz: str) -> str:
 
 def arguments_of(schedule: ScheduleSpec, target: Target, at: int) -> bytes:
     """The arguments of the run of a tick, as a journal has them."""
-    by_name = filled(schedule.arguments, at, schedule.tz)
+    by_name = {**filled(schedule.arguments, at, schedule.tz)}
     by_place = [by_name.pop(name) for name in target.positional if name in by_name]
     return msgspec.json.encode({"a": by_place, "k": by_name} if by_name else by_place)
 

@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from outlive._garbage_collection import collection_paused
 from outlive._kernel.define.declaration import Declaration
 from outlive._kernel.model.instant import instant_text
 from outlive._kernel.model.pause import Pause
@@ -173,7 +174,8 @@ def schedule_in(data: bytes) -> StoredSchedule:
     body = data[_CRC_BYTES:]
     if data[:_CRC_BYTES] != b"%08x" % zlib.crc32(body):
         raise ValueError("its checksum does not fit")
-    return _decode(body)
+    with collection_paused():  # It may have the large arguments of a stranger.
+        return _decode(body)
 
 
 def print_of(schedule: ScheduleSpec, target: Target) -> str:

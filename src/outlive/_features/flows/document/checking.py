@@ -29,6 +29,7 @@ from outlive._cel import (
     Type,
     type_of_schema,
 )
+from outlive._cel.expression import plain
 from outlive._cel.spelling import few_suggestions
 from outlive._features.flows.built_in.contract import OneOf
 from outlive._features.flows.document import declarations
@@ -401,7 +402,7 @@ class _Checker:
                 try:
                     expression.check(spot.types)
                 except ExpressionError as error:
-                    mistakes = [error]
+                    mistakes = [plain(error)]  # Without this frame, which holds it.
             for each in mistakes:
                 if each is not None:
                     self._wrong_expression(spot, at, each)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from outlive._features.flows.document.model import Document, canonical_json, hash_of
+from outlive._features.flows.document.model import Document, canonical_json, shown_version, version_in
 from outlive._features.flows.library.records import StoredDocument
 from outlive._garbage_collection import collection_paused
 from outlive.errors import ArgumentTypeError
@@ -18,6 +18,15 @@ if TYPE_CHECKING:
     from outlive._features.flows.document.positions import Positions
 
 
+class KeptDocument(NamedTuple):
+    """A document as the library keeps it."""
+
+    name: str
+    digits: str
+    """The hash by which it is known."""
+    stored: StoredDocument
+
+
 class ReadDocument(NamedTuple):
     """A document that can run, as far as that can be seen without the code of its steps."""
 
@@ -25,15 +34,11 @@ class ReadDocument(NamedTuple):
     text: str
     warnings: tuple[Problem, ...] = ()
 
-    @property
-    def hash(self) -> str:
-        """The hash by which it is known."""
-        return hash_of(self.document)
-
-    @property
-    def stored(self) -> StoredDocument:
+    def kept(self) -> KeptDocument:
         """The form in which the library keeps it."""
-        return StoredDocument(canonical_json(self.document), self.text)
+        canonical = canonical_json(self.document)
+        digits = shown_version(version_in(canonical))
+        return KeptDocument(self.document.name, digits, StoredDocument(canonical, self.text))
 
 
 def read_document(text: str, *, file: str = "", checks: bool = True, knows_steps: bool = False) -> ReadDocument:
