@@ -16,7 +16,7 @@ from typing import Any, Protocol, get_args
 import msgspec
 
 from outlive._kernel.client.access import Access, CommitAnswer
-from outlive._kernel.client.acting import ACTING, check_starts, own_tags
+from outlive._kernel.client.acting import ACTING, Deed, check_starts, own_tags
 from outlive._kernel.client.birth import birth, created, rebirth, timeout_from
 from outlive._kernel.client.closing import closing_change, is_unbegun, renamed
 from outlive._kernel.client.placing import Placer, QueueChoice, beginning_at, put
@@ -280,35 +280,10 @@ class Starter:
         deed = None if acting is None else acting.begin("start", run_id)
         if acting is not None:
             check_starts(run_id, event.workflow, event.tags)
-
-        def answer(outcome: Outcome, journal: int) -> None:
-            if outcome is Outcome.MUST_WAIT:
-                begin(at_once=False)
-                return
-            if deed is not None:
-                deed.is_written = outcome is Outcome.COMMITTED
-            if not done.done():
-                done.set_result(outcome)
-
-        def fail(error: Exception) -> None:
-            if not done.done():
-                done.set_exception(error)
-
-        is_begun = False
-
-        def begin(*, at_once: bool = True) -> None:
-            nonlocal is_begun
-            if done.done():
-                return  # Its caller has gone.
-            is_begun = True
-            try:
-                self._begin(run_id, event, blobs, answer, None if deed is None else deed.action, at_once=at_once)
-            except Exception as error:  # The caller alone can hear of it.
-                fail(error)
-
+        creation = _Creation(self, run_id, event, blobs, deed, done)
         # From a plain callback: beginning a run feeds its execution, and that never happens inside a task. In an empty
         # context: what the worker does from here on is not the caller's.
-        loop.call_soon(begin, context=Context())
+        loop.call_soon(creation.begin, context=Context())
         self._creating[done] = (loop.time(), run_id, event.nonce)
         if self._look is None:
             self._look = loop.call_later(self._access.store_seconds, self._give_up_late, context=Context())
@@ -316,7 +291,7 @@ class Starter:
             return await done
         except asyncio.CancelledError as error:
             is_answered = not done.cancelled()
-            if is_begun and self._commits and (is_answered or not self._commits.withdraw(event.nonce)):
+            if creation.is_begun and self._commits and (is_answered or not self._commits.withdraw(event.nonce)):
                 error.add_note(f"run {run_id} may have been started: the store had it when its caller was cancelled")
             raise
         finally:
@@ -337,7 +312,7 @@ class Starter:
             if not done.done():
                 done.set_exception(_late(run_id, seconds, is_known=commits.withdraw(nonce)))
 
-    def _begin(
+    def begin(
         self,
         run_id: str,
         event: RunCreated,
@@ -509,6 +484,40 @@ class Starter:
             raise RunExistsError(run_id, "started in this transaction" if taken is None else taken.status.value)
         if taken is not None:
             refuse_other(taken, event)
+
+
+class _Creation(msgspec.Struct, eq=False):
+    """The creation of one tree. Nothing in it refers back to it: a burst of starts would fill the memory with circles
+    until Python's garbage collector walks through all of them in one go."""
+
+    starter: Starter
+    run_id: str
+    event: RunCreated
+    blobs: list[Blob]
+    deed: Deed | None
+    done: asyncio.Future[Outcome]
+    is_begun: bool = False
+
+    def begin(self, *, at_once: bool = True) -> None:
+        """Create it now, if its caller has not gone."""
+        if self.done.done():
+            return
+        self.is_begun = True
+        action = None if self.deed is None else self.deed.action
+        try:
+            self.starter.begin(self.run_id, self.event, self.blobs, self._answer, action, at_once=at_once)
+        except Exception as error:  # The caller alone can hear of it.
+            if not self.done.done():
+                self.done.set_exception(error)
+
+    def _answer(self, outcome: Outcome, journal: int) -> None:
+        if outcome is Outcome.MUST_WAIT:
+            self.begin(at_once=False)
+            return
+        if self.deed is not None:
+            self.deed.is_written = outcome is Outcome.COMMITTED
+        if not self.done.done():
+            self.done.set_result(outcome)
 
 
 def _late(run_id: str, seconds: float, *, is_known: bool) -> StoreUnavailableError:

@@ -169,6 +169,9 @@ class OpenApproval(msgspec.Struct, eq=False):
         return Wait(kind=WaitKind.APPROVAL, name=self.name, until_at=self.deadline_at, run=run, detail=" ".join(said))
 
 
+NO_SCOPE = cast("Scope", None)
+
+
 class Frame(msgspec.Struct, eq=False):
     """The live side of one run; everything in it is rebuilt by a replay."""
 
@@ -215,8 +218,8 @@ class Frame(msgspec.Struct, eq=False):
     outcome: EndRun | None = None
     ending: EndRun | None = None
     """Asked for, not yet answered by the journal."""
-    scope: Scope = cast("Scope", None)
-    """The scope of the workflow's own task."""
+    scope: Scope = NO_SCOPE
+    """The scope of the workflow's own task, until the run is over."""
 
     def __post_init__(self) -> None:
         self.scope = Scope(self)
@@ -235,9 +238,10 @@ class Frame(msgspec.Struct, eq=False):
         return [task for task in self.tasks if task is not self.task and not task.done()]
 
     def forget_tasks(self) -> None:
-        """The run is over or leaves memory: break the circle of frame, task and context."""
+        """The run is over or leaves memory: break the circles of frame, task and context, and of frame and scope."""
         self.task = None
         self.tasks = []
+        self.scope = NO_SCOPE
 
     def receive_signal(self, payload: Payload, name: str, place: str) -> None:
         """Give a signal to who has waited longest for its name, or keep it."""
