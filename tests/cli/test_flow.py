@@ -334,3 +334,42 @@ def test_update_says_how_many_tests_it_has_updated(ask: Ask) -> None:
     updated = ask("test", "double.flow.yaml", "--case", "four", "--update").output.splitlines()
 
     assert updated[-1] == "1 test updated"
+
+
+CALLS = """
+name: outer
+steps:
+- id: called
+  component: /builtin/eval
+  input: { input: {}, flow: { name: inner, steps: [], output: { a: 1 } } }
+output: { $step: called, path: result.result }
+test: { cases: [{ name: calls, output: { outcome: success, result: { a: 1 } } }] }
+"""
+
+
+def test_an_import_writes_inner_flows_beside_and_tests_find_them(ask: Ask) -> None:
+    """`flows import -o` writes each document, `flows test` with both runs them, and nothing else is overwritten."""
+    Path("theirs.yaml").write_text(CALLS)
+    assert "written: ours.yaml inner.yaml" in ask("import", "theirs.yaml", "-o", "ours.yaml").stderr
+    tested = ask("test", "ours.yaml", "inner.yaml")
+    assert (0, "1 test passed") == (tested.exit_code, tested.stdout.splitlines()[-1])
+
+    again = ask("import", "theirs.yaml", "-o", "ours.yaml")
+    assert (1, True) == (again.exit_code, "nothing was written: inner.yaml would be overwritten" in again.stderr)
+    printed = ask("import", "theirs.yaml").stdout
+    assert ["name: outer", "name: inner"] == [each.splitlines()[0] for each in printed.split("---\n")]
+    assert ["inner"] == list(json.loads(ask("import", "theirs.yaml", "--json").stdout)["inner"])
+
+
+def test_an_import_takes_the_answers_of_mock_plugins(ask: Ask) -> None:
+    """`--config` names Stepflow's configuration."""
+    Path("theirs.yaml").write_text(
+        "steps: [{ id: a, component: /mock/x, input: {} }]\noutput: { $step: a }\n"
+        "test: { cases: [{ name: one, output: { outcome: success, result: 5 } }] }\n"
+    )
+    Path("config.yml").write_text(
+        "plugins: { m: { type: mock, components: { /x: { behaviors: { {}: { outcome: success, result: 5 } } } } } }\n"
+        'routes: { "/mock": [{ plugin: m }] }\n'
+    )
+    assert 0 == ask("import", "theirs.yaml", "--config", "config.yml", "-o", "ours.yaml").exit_code
+    assert "1 test passed" in ask("test", "ours.yaml").stdout

@@ -4,10 +4,12 @@ from typing import Any
 
 import pytest
 
+from outlive._features.flows.document.checking import parse_document
 from outlive._features.flows.document.known_names import known_here
 from outlive._features.flows.document.reading import read
 from outlive._features.flows.document.writing import as_yaml
 from outlive.flow import FlowError, Imported, import_document
+from outlive.testing.flow_cases import run_case
 from tests.flow.corpus import problems_in
 
 STEPFLOW = """
@@ -175,7 +177,7 @@ def test_a_flow_of_stepflow_keeps_its_meaning() -> None:
     }
     assert data["steps"]["double_all"]["with"]["do"] == {
         "steps": {"twice": {"use": "python.double", "with": {"value": "${{ item }}"}}},
-        "output": "${{ steps.twice.result }}",
+        "output": {"outcome": "success", "result": "${{ steps.twice.result }}"},
     }
     assert "doubler" not in data["steps"]
     assert data["output"]["mean"] == "${{ steps.mean_of_all }}"
@@ -195,6 +197,208 @@ def test_an_import_from_stepflow_names_the_lines_that_it_leaves_out() -> None:
         "58: code inside a flow is not carried over",
         "60: `cache` of a step is not carried over",
     ]
+
+
+MAPPED = """
+steps:
+- id: doubled
+  component: /builtin/map
+  input:
+    items: { $input: items }
+    workflow:
+      $literal:
+        steps:
+        - { id: a, component: /mock/double, input: { n: { $input: $ } } }
+        output: { $step: a }
+output:
+  first: { $step: doubled, path: "results[0].result" }
+  all: { $step: doubled, path: results }
+  whole: { $step: doubled }
+test:
+  cases:
+  - name: one of them fails
+    input: { items: [1, x, 3] }
+"""
+
+
+async def test_items_of_a_map_of_stepflow_have_an_outcome_each() -> None:
+    """A step that refers to the results of a map sees `{outcome, result}` for each item, and a failed one fails no
+    other."""
+    made = import_document(MAPPED)
+    inner = made.data["steps"]["doubled"]["with"]["do"]["steps"]
+    # A step inside is not mocked by name.
+    inner["a"] = {"use": "noop", "with": {"n": "${{ item * 2 }}"}}
+    document = parse_document(as_yaml(made.data), known=known_here())
+
+    result = await run_case(document, document.tests[0])
+
+    outcomes = [
+        {"outcome": "success", "result": {"n": 2}},
+        {"outcome": "failed"},
+        {"outcome": "success", "result": {"n": 6}},
+    ]
+    whole = {"results": outcomes, "successful": 2, "failed": 1}
+    assert result.output == {"first": {"n": 2}, "all": outcomes, "whole": whole}
+
+
+CALLING = """
+name: Outer
+steps:
+- id: stored
+  component: /builtin/put_blob
+  input:
+    blob_type: flow
+    data:
+      $literal:
+        name: Inner
+        steps: [{ id: hello, component: /builtin/noop, input: { text: { $input: who } } }]
+        output: { $step: hello, path: text }
+- id: called
+  component: /builtin/eval
+  input: { flow_id: { $step: stored, path: blob_id }, input: { who: Ann } }
+- id: again
+  component: /builtin/eval
+  input: { flow_id: { $step: stored, path: blob_id }, input: { who: Bob } }
+output:
+  whole: { $step: called }
+  outcome: { $step: called, path: result.outcome }
+  result: { $step: again, path: result.result }
+test:
+  cases:
+  - name: both
+    output:
+      outcome: success
+      result:
+        whole: { result: { outcome: success, result: Ann } }
+        outcome: success
+        result: Bob
+"""
+
+
+async def test_a_flow_that_stepflow_evaluates_becomes_a_document_of_its_own() -> None:
+    """The document that calls it sees the result in Stepflow's form; two calls of one flow are one document."""
+    made = import_document(CALLING)
+    assert notes(made) == ["9: the flow inside is a document of its own here, inner"] * 2
+    assert list(made.inner) == ["inner"]
+    inner = parse_document(as_yaml(made.inner["inner"]), known=known_here())
+    document = parse_document(made.yaml(), known=known_here())
+
+    result = await run_case(document, document.tests[0], beside=[inner])
+
+    assert result.problems == ()
+
+
+def test_inner_flows_of_one_name_that_differ_are_two_documents() -> None:
+    """Inner flows of one name that have other steps, or have the name of the outer flow, get names of their own."""
+    inner = {"name": "Outer", "steps": [{"id": "a", "component": "/builtin/noop", "input": {"n": 1}}]}
+    other = {"name": "Outer", "steps": [{"id": "a", "component": "/builtin/noop", "input": {"n": 2}}]}
+    steps = [
+        {"id": f"s{number}", "component": "/builtin/eval", "input": {"flow": each}}
+        for number, each in enumerate((inner, other, inner))
+    ]
+
+    made = import_document(as_yaml({"name": "Outer", "steps": steps}))
+
+    assert [each["with"]["name"] for each in made.data["steps"].values()] == ["outer_2", "outer_3", "outer_2"]
+    assert {name: each["name"] for name, each in made.inner.items()} == {"outer_2": "outer_2", "outer_3": "outer_3"}
+
+
+def test_facts_of_a_file_that_stepflow_loads_are_kept() -> None:
+    """The size comes with the file; its path and format are those of the document."""
+    made = imported("""
+steps:
+- { id: load, component: /builtin/load_file, input: { path: data/today.yml } }
+output:
+  size: { $step: load, path: $.metadata.size_bytes }
+  all: { $step: load, path: metadata }
+  later: { $step: load, path: metadata.modified }
+""")
+
+    facts = {"path": "data/today.yml", "size_bytes": "${{ steps.load.size }}", "format": "yaml"}
+    assert made.data["output"] == {"size": "${{ steps.load.size }}", "all": facts, "later": ""}
+    assert notes(made) == ["7: `metadata.modified` of a file is not known here"]
+
+
+def test_a_variable_that_may_be_null_need_not_be_given() -> None:
+    """A type in a list with null is a variable of that type which may be left out."""
+    made = imported("""
+schemas:
+  properties:
+    variables:
+      required: [url, level]
+      properties:
+        url: { type: [string, "null"], default: null }
+        level: { type: [string, integer], default: 1 }
+steps: [{ id: a, component: /builtin/noop, input: { url: { $variable: url } } }]
+""")
+
+    assert made.data["vars"] == {
+        "url": {"type": "string", "required": False},
+        "level": {"schema": {"type": ["string", "integer"]}, "default": 1},
+    }
+
+
+MOCKED = """
+name: mocked
+steps:
+- { id: one-output, component: /mock/one, input: { input: { $input: name } } }
+- { id: two, component: /mock/unknown, input: {} }
+output: { $step: one-output, path: output }
+test:
+  cases:
+  - { name: good, input: { name: a }, output: { outcome: success, result: b } }
+  - { name: bad, input: { name: e }, output: { outcome: failed, error: { message: no } } }
+  - name: not known
+    input: { name: z }
+    output: { outcome: failed, error: { message: 'step "one-output" failed' } }
+"""
+CONFIG = """
+plugins:
+  mock:
+    type: mock
+    components:
+      /one:
+        behaviors:
+          { input: a }: { outcome: success, result: { output: b } }
+          ? { input: e }
+          : { outcome: failed, error: { code: GONE, message: "no, gone" } }
+  real: { type: stepflow, command: uv }
+routes:
+  "/mock": [{ plugin: mock }]
+  "/python": [{ plugin: real }]
+"""
+
+
+async def test_mock_plugins_of_stepflow_become_mocks_of_the_tests() -> None:
+    """Each answer of the configuration is an answer by arguments, and the tests of the document pass with them."""
+    made = import_document(MOCKED, config=CONFIG)
+    assert notes(made) == ["5: the mock plugin has no component /mock/unknown"]
+    assert made.data["tests"][0]["mocks"] == {
+        "one_output": {
+            "when": [
+                {"with": {"input": "a"}, "result": {"output": "b"}},
+                {"with": {"input": "e"}, "error": {"type": "GONE", "message": "no, gone"}},
+            ]
+        }
+    }
+    document = parse_document(made.yaml(), known=known_here())
+
+    assert [(await run_case(document, case)).problems for case in document.tests] == [(), (), ()]
+
+
+@pytest.mark.parametrize("config", ["[", "a: b: c", "x" * (1 << 21)])
+def test_a_configuration_that_cannot_be_read_is_refused(config: str) -> None:
+    """The error says that it is the configuration, and not the document."""
+    with pytest.raises(FlowError, match="the configuration"):
+        import_document(MOCKED, config=config)
+
+
+@pytest.mark.parametrize(
+    "config", ["", "[]", "plugins: 1", "routes: { /mock: [{ plugin: mock }] }", "routes: { /mock: 1 }\nplugins: {}"]
+)
+def test_a_configuration_without_mock_plugins_adds_nothing(config: str) -> None:
+    """A configuration of another shape has no answers to carry over."""
+    assert "mocks" not in import_document(MOCKED, config=config).data["tests"][0]
 
 
 def test_a_pipeline_of_flowbot_runs_its_steps_in_order() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec import UNSET
 
 from outlive._features.flows.document.checking import parse_document
 from outlive._features.flows.document.known_names import known_here
@@ -78,6 +79,32 @@ async def test_case_that_cannot_run_says_why() -> None:
     assert "has no step fetsh; it has fetch, ready, nap" in typo.problems[0]
     wrong = await run_case(document, Case(name="wrong", input={"n": "text"}, mocks={"fetch": Mock(result=2)}))
     assert "expected integer" in wrong.problems[0]
+
+
+@pytest.mark.parametrize(
+    ("number", "mock", "output"),
+    [
+        (1, "{ when: [{ with: { n: 1 }, result: one }] }", "one"),
+        (2, "{ when: [{ with: { n: 1 }, result: one }, { with: { n: 2 }, result: two }] }", "two"),
+        (3, "{ when: [{ with: { n: 1 }, result: one }], result: other }", "other"),
+        (1, "{ when: [{ with: { n: 1 }, error: { message: no } }], result: other }", None),
+        (3, "{ when: [{ with: { n: 1 }, result: one }] }", None),
+    ],
+)
+async def test_a_mock_answers_by_its_arguments(number: int, mock: str, output: str | None) -> None:
+    """The first answer counts whose arguments are those of the step; without one, what the mock says of all others."""
+    text = f"""
+name: cases-when
+input: {{ n: {{ type: integer }} }}
+steps: {{ ask: {{ use: cases.nowhere, with: {{ n: "${{{{ input.n }}}}" }} }} }}
+output: "${{{{ steps.ask }}}}"
+tests: [{{ name: one, input: {{ n: {number} }}, mocks: {{ ask: {mock} }} }}]
+"""
+    document = parse_document(text, known=known_here())
+
+    result = await run_case(document, document.tests[0])
+
+    assert result.output == (UNSET if output is None else output)
 
 
 async def test_people_decide_in_a_case() -> None:

@@ -5,12 +5,13 @@ What is not mocked (`outlive._features.flows.run.mocking`) runs as it does in pr
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 import msgspec
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from outlive._features.flows.document.model import Case, Document, seconds_of
 from outlive._features.flows.flow import FlowWorkflow
@@ -47,21 +48,22 @@ class CaseResult(msgspec.Struct, frozen=True, kw_only=True):
         return not self.problems
 
 
-async def run_case(document: Document, case: Case) -> CaseResult:
-    """Run one test of a document."""
+async def run_case(document: Document, case: Case, *, beside: Sequence[Document] = ()) -> CaseResult:
+    """Run one test of a document; it may call the flows of the documents `beside` it."""
     try:
         flow = FlowWorkflow(with_mocks(document, case.mocks))
         flow.check()
-        return await _run(flow, case)
+        return await _run(flow, case, [FlowWorkflow(replace(each, tests=[], triggers=[])) for each in beside])
     except OutliveError as error:
         return CaseResult(name=case.name, problems=(str(error),))
 
 
-async def _run(flow: FlowWorkflow, case: Case) -> CaseResult:
+async def _run(flow: FlowWorkflow, case: Case, beside: Sequence[FlowWorkflow]) -> CaseResult:
     start_at = None if case.now is None else microseconds_of(datetime.fromisoformat(case.now))
     clock = SkipClock() if start_at is None else SkipClock(start_at=start_at)
     registry = REGISTRY.with_own_flows()
-    registry.set_flows([flow.spec], {flow.name: flow.version})
+    flows = [*beside, flow]
+    registry.set_flows([each.spec for each in flows], {each.name: each.version for each in flows})
     async with TestEngine(clock=clock, _registry=registry, worker=WorkerOptions(flows=False)) as engine:
         began_at = engine.now()
         run = await engine.start(flow.bind(case.input, vars=case.vars or None, overrides=case.overrides or None))

@@ -215,29 +215,51 @@ def new(*, name: str, output: Path | None, schema_file: str, as_json: bool) -> N
 @click.command("import")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--output", "-o", type=click.Path(dir_okay=False, path_type=Path), help="Write it to this file.")
+@click.option(
+    "--config",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Stepflow's configuration: the answers of its mock plugins become mocks of the tests.",
+)
 @json_option
-def import_(*, file: Path, output: Path | None, as_json: bool) -> None:
+def import_(*, file: Path, output: Path | None, config: Path | None, as_json: bool) -> None:
     """Carry a document of Stepflow or Flowbot over into a document of ours.
 
-    What a person has to do by hand is said on standard error, each with its line in FILE.
+    A flow inside the document which is called by `eval` becomes a document of its own, beside the output. What a person
+    has to do by hand is said on standard error, each with its line in FILE.
     """
     from outlive._features.flows.document.writing import as_yaml
     from outlive._features.flows.other_systems.import_document import import_document
     from outlive.errors.document import FlowError
 
     try:
-        found = import_document(_text_of(file), str(file))
+        found = import_document(_text_of(file), str(file), config=None if config is None else _text_of(config))
     except FlowError as error:
         raise click.ClickException(str(error)) from None
     text = as_yaml(found.data)
+    inner = {name: as_yaml(data) for name, data in found.inner.items()}
+    files: dict[Path, str] = {}
     if output is not None:
-        output.write_text(text, encoding="utf-8")
+        files = {output: text} | {output.with_name(f"{name}.yaml"): each for name, each in inner.items()}
+        _check_free([each for each in files if each != output])
+    for each, own in files.items():
+        each.write_text(own, encoding="utf-8")
     if as_json:
-        print_json({"document": found.data, "problems": [_plain(problem) for problem in found.problems]})
+        problems = [_plain(problem) for problem in found.problems]
+        print_json({"document": found.data, "inner": found.inner, "problems": problems})
         return
     if output is None:
-        print_file(text)
+        print_file("---\n".join([text, *inner.values()]))
     else:
-        click.echo(f"{output} is written; try `outlive flows check {output}`", err=True)
+        written = " ".join(str(each) for each in files)
+        click.echo(f"written: {written}; try `outlive flows check {written}`", err=True)
     for problem in found.problems:
         click.echo(problem.shown(str(file)), err=True)
+
+
+def _check_free(files: list[Path]) -> None:
+    """See that nothing is overwritten which was not named."""
+    if taken := [each for each in files if each.exists()]:
+        them = " ".join(str(each) for each in taken)
+        raise click.ClickException(
+            f"nothing was written: {them} would be overwritten; move it away, or write elsewhere"
+        )

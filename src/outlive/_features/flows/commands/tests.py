@@ -13,6 +13,9 @@ from outlive._features.flows.commands.files import app_option, load_apps, read_f
 from outlive.cli.edge import Mistake, counted, json_option, print_json, run
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from outlive._features.flows.document.model import Document
     from outlive.testing.flow_cases import CaseResult
 
 
@@ -34,13 +37,16 @@ def test(
 ) -> None:
     """Run the tests inside documents, in memory: steps are mocked by name, and time skips.
 
+    A flow that calls another one finds it if its document is among FILES.
+
     Exit code 0 if all passed, 1 if one failed or a document has problems, 2 if there is no such test.
     """
     load_apps(apps, *files)
     reports: list[dict[str, Any]] = []
     failed = passed = updated = 0
-    for file in files:
-        found = run(_run_all(file, cases))
+    documents = {file: read_file(file, warns=False).document for file in files}
+    for file, document in documents.items():
+        found = run(_run_all(document, cases, beside=[each for each in documents.values() if each is not document]))
         for result in found:
             failed, passed = failed + (not result.passed), passed + result.passed
             reports.append({"file": str(file), **_plain(result)})
@@ -67,12 +73,11 @@ def _summed(passed: int, failed: int, updated: int) -> str:
     return ", ".join([*parts, *([f"{failed} failed"] if failed else [])])
 
 
-async def _run_all(file: Path, cases: tuple[str, ...]) -> list[CaseResult]:
+async def _run_all(document: Document, cases: tuple[str, ...], *, beside: Sequence[Document]) -> list[CaseResult]:
     from outlive.testing.flow_cases import run_case
 
-    document = read_file(file, warns=False).document
     wanted = [case for case in document.tests if not cases or case.name in cases]
-    return [await run_case(document, case) for case in wanted]
+    return [await run_case(document, case, beside=beside) for case in wanted]
 
 
 def _print(file: Path, result: CaseResult, *, with_diff: bool) -> None:

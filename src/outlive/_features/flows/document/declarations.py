@@ -20,7 +20,17 @@ from outlive._features.flows.document.inputs import (
     schema_problems,
     variable_schema,
 )
-from outlive._features.flows.document.model import Case, Document, RetryPolicy, Trigger, Variable, hmac_of, seconds_of
+from outlive._features.flows.document.model import (
+    Case,
+    Document,
+    Mock,
+    MockCase,
+    RetryPolicy,
+    Trigger,
+    Variable,
+    hmac_of,
+    seconds_of,
+)
 from outlive._features.flows.document.problems import PROBLEMS_LOOKED_FOR, did_you_mean
 from outlive._features.flows.document.references import compile_value
 from outlive._features.schedules.schedule import CATCH_UP_MAX
@@ -274,10 +284,10 @@ def _of_case(
                 message = f"there is no step {id}"
                 yield _problem("test", message, (*path, field, id), did_you_mean(id, document.steps))
     for id, mock in case.mocks.items():
-        given = [name for name in ("result", "error") if getattr(mock, name) is not UNSET]
-        if len(given) != 1:
-            message = f"the mock of {id} has {' and '.join(given) or 'neither'}; expected either result or error"
-            yield _problem("test", message, (*path, "mocks", id))
+        if not mock.when or _answers(mock):
+            yield from _of_answer(f"the mock of {id}", mock, (*path, "mocks", id))
+        for index, each in enumerate(mock.when):
+            yield from _of_answer(f"answer {index + 1} of the mock of {id}", each, (*path, "mocks", id, "when", index))
     if case.output is not UNSET and case.error is not UNSET:
         message = f"test {case.name!r} expects an output and an error"
         yield _problem("test", message, path, "keep one of the two")
@@ -295,6 +305,17 @@ def _of_case(
     if case.now is not None and not _is_instant(case.now):
         message = f"{dotted((*path, 'now'))} is {case.now!r}; expected a time with its offset"
         yield _problem("test", message, (*path, "now"), "for example 2026-01-31T06:00:00Z")
+
+
+def _answers(mock: Mock | MockCase) -> list[str]:
+    return [name for name in ("result", "error") if getattr(mock, name) is not UNSET]
+
+
+def _of_answer(what: str, mock: Mock | MockCase, path: Path) -> Iterator[Problem]:
+    given = _answers(mock)
+    if len(given) != 1:
+        message = f"{what} has {' and '.join(given) or 'neither'}; expected either result or error"
+        yield _problem("test", message, path)
 
 
 def _is_instant(text: str) -> bool:

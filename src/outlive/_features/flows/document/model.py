@@ -179,11 +179,22 @@ class MockError(_Part, frozen=True, kw_only=True):
     message: str = ""
 
 
+class MockCase(_Part, frozen=True, kw_only=True):
+    """The answer of a mocked step to certain arguments: one of `result` and `error`."""
+
+    with_: Any = field(name="with")
+    result: Any = UNSET
+    error: MockError | UnsetType = UNSET
+
+
 class Mock(_Part, frozen=True, kw_only=True):
-    """A replacement for the work of a step in a test: one of the two."""
+    """A replacement for the work of a step in a test: a `result` or an `error`, or answers by arguments."""
 
     result: Any = UNSET
     error: MockError | UnsetType = UNSET
+    when: list[MockCase] = []
+    """Answers by arguments: the first one whose `with` equals what the step is given counts, and `result` or `error`
+    if none does. Without these too, the step fails."""
 
 
 class ExpectedError(_Part, frozen=True, kw_only=True):

@@ -64,6 +64,7 @@ _WORDS = {
     "Trigger": "a trigger",
     "Case": "a test",
     "Mock": "a mock",
+    "MockCase": "an answer of a mock",
 }
 
 VARIABLE = re.compile(r"\bvars\.([A-Za-z_][A-Za-z0-9_]*)")

@@ -12,11 +12,16 @@ from outlive._features.flows.other_systems.flowbot import from_flowbot, is_flowb
 from outlive._features.flows.other_systems.imported import Imported
 from outlive._features.flows.other_systems.stepflow import SHAPE as STEPFLOW_SHAPE
 from outlive._features.flows.other_systems.stepflow import from_stepflow, is_stepflow
+from outlive._features.flows.other_systems.stepflow_mocks import add_mocks
 from outlive.errors.document import FlowError, Problem, placed
 
 
-def import_document(text: str | bytes, file: str = "") -> Imported:
+def import_document(text: str | bytes, file: str = "", *, config: str | bytes | None = None) -> Imported:
     """The flow in a document of Stepflow or Flowbot.
+
+    Args:
+        config: Stepflow's configuration (`stepflow-config.yml`): the answers of its mock plugins become `mocks` of the
+            tests.
 
     Raises:
         FlowError: it is not YAML, or a document of neither.
@@ -36,6 +41,8 @@ def import_document(text: str | bytes, file: str = "") -> Imported:
     if wrong := list(misfits(data, shape)):
         raise FlowError(located(wrong, reading.positions), file)
     imported = make(data)
+    if config is not None:
+        add_mocks(imported, data, config)
     imported.problems = located(imported.problems, reading.positions)
     return imported
 

@@ -20,6 +20,9 @@ class Imported:
     """The flow, as plain data."""
     problems: list[Problem] = field(default_factory=list)
     """The parts that could not be carried over, or need a person: the flow is not complete without them."""
+    inner: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """Flows that stood inside the document and are called by name, as plain data by that name: documents of their own
+    here."""
 
     def yaml(self) -> str:
         """The flow, as YAML."""

@@ -1,14 +1,16 @@
 """Stepflow's flows: `steps` in a list with a `component` each, references as `$step` and `$input`, `onError`.
 
 Carried over: the order by references, `mustExecute`, `onError`, schemas of input and variables, tests, Stepflow's own
-components, and flows that a step puts into a blob for `map` and `iterate`. Not carried over: code in blobs (`udf`), and
-routes, which belong to the configuration.
+components, and flows that a step puts into a blob: in place for `map` and `iterate`, as documents of their own for
+`eval`. Results keep Stepflow's form, `{outcome, result}`, wherever a reference can see it. Not carried over: code in
+blobs (`udf`), and routes, which belong to the configuration; answers of its mock plugins are (`stepflow_mocks`).
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import msgspec
@@ -26,8 +28,18 @@ _STEP_FIELDS = {"id", "component", "input", "onError", "mustExecute", "metadata"
 _REFERENCES = ("$step", "$input", "$variable")
 _BLOBS = {"put_blob"}
 _LOOPS = {"map", "iterate"}
-_RENAMED = {("put_blob", "blob_id"): "id", ("openai", "response"): "text"}
+_RENAMED = {
+    ("put_blob", "blob_id"): "id",
+    ("openai", "response"): "text",
+    ("load_file", "metadata.size_bytes"): "size",
+}
 """Fields of results that have another name here."""
+_SUCCESS = "success"
+_TYPES = {"string", "integer", "number", "boolean", "array", "object"}
+_FILE_FORMATS = {"json": "json", "yml": "yaml", "yaml": "yaml"}
+"""By the end of a file's name, what Stepflow calls its format; else `text`."""
+_OWN_WORDS = re.compile(r'step "[^"]*" failed')
+"""Stepflow's own message about a step, which no error has here."""
 
 
 class _OnError(msgspec.Struct):
@@ -66,7 +78,7 @@ SHAPE: type[msgspec.Struct] = _Flow
 
 def is_stepflow(data: Mapping[str, Any]) -> bool:
     """Whether a document is one of Stepflow's."""
-    by_step = any(isinstance(each, dict) and "component" in each for each, _ in _steps_of(data, ()))
+    by_step = any(isinstance(each, dict) and "component" in each for each, _ in steps_of(data, ()))
     return by_step or "stepflow" in str(data.get("schema", ""))
 
 
@@ -142,7 +154,17 @@ def _add_variables(imported: Imported, schema: Any) -> None:
         path: Path = ("schemas", "properties", "variables", "properties", name)
         is_secret = any(own.pop(word, False) for word in ("is_secret", "isSecret", "secret"))
         own = _kept(imported, own, path)
-        variable: dict[str, Any] = {key: own.pop(key) for key in ("type", "description") if key in own}
+        if isinstance(own.get("type"), list) and len(types := [each for each in own["type"] if each != "null"]) == 1:
+            # Without a value it is null, which its own type does not allow.
+            own["type"] = types[0]
+            if own.get("default", ...) is None:
+                del own["default"]
+            is_nullable = True
+        else:
+            is_nullable = False
+        variable: dict[str, Any] = {
+            key: own.pop(key) for key in ("type", "description") if isinstance(own.get(key), str)
+        }
         if "default" in own:
             default = own.pop("default")
             if is_secret:
@@ -153,7 +175,7 @@ def _add_variables(imported: Imported, schema: Any) -> None:
             variable["schema"] = own
         if is_secret:
             variable |= {"secret": True, "env": name.upper()}
-        if name not in required and "default" not in variable:
+        if (name not in required or is_nullable) and "default" not in variable:
             variable["required"] = False
         imported.data.setdefault("vars", {})[name] = variable
 
@@ -168,8 +190,8 @@ def _add_tests(imported: Imported, test: Any) -> None:
             own["output"] = expected.get("result")
         elif isinstance(expected, dict) and expected.get("outcome") == "failed":
             error = expected.get("error")
-            error = error if isinstance(error, dict) else {}
-            own["error"] = {"message": str(error["message"])} if "message" in error else {}
+            said = error.get("message") if isinstance(error, dict) else None
+            own["error"] = {} if said is None or _OWN_WORDS.match(str(said)) else {"message": str(said)}
         elif expected is not None:
             note(imported, "what this test expects is not known here", ("test", "cases", index, "output"))
         imported.data.setdefault("tests", []).append(own)
@@ -177,7 +199,7 @@ def _add_tests(imported: Imported, test: Any) -> None:
         note(imported, "servers and configuration of tests are not carried over", ("test",), "mock the steps by name")
 
 
-def _steps_of(data: Given, path: Path) -> Iterator[tuple[Any, Path]]:
+def steps_of(data: Given, path: Path) -> Iterator[tuple[Any, Path]]:
     """The steps, each with its place: a list, or a map by id as in older documents."""
     raw = data.get("steps")
     if isinstance(raw, dict):
@@ -199,14 +221,17 @@ class _Body:
         """Flows that steps put into blobs, by the step."""
         self._components: dict[str, str] = {}
         """Which of Stepflow's own components each step calls."""
+        self._inputs: dict[str, Any] = {}
+        """The input of each step, as Stepflow has it."""
 
     def body(self, data: Given, path: Path) -> dict[str, Any]:
         """`steps` and `output`."""
-        given = list(_steps_of(data, path))
+        given = list(steps_of(data, path))
         for step, at in given:
             self._find_flow(step, at)
             if isinstance(step, dict):
                 self._components[str(step.get("id"))] = _own_name(step.get("component")) or ""
+                self._inputs[str(step.get("id"))] = step.get("input")
         steps: dict[str, Any] = {}
         for step, at in given:
             if not isinstance(step, dict) or "id" not in step or "component" not in step:
@@ -335,14 +360,36 @@ class _Body:
             made |= {"use": "flow", "with": {"name": "unknown", "input": "${{ item }}"}}
         else:
             made["do"] = _Body(self._imported, "item").body(flow, at)
+            if name == "map":
+                # Stepflow has an outcome for each item, and a failed one fails no other.
+                made |= {"tolerate": "100%"}
+                made["do"]["output"] = {"outcome": _SUCCESS, "result": made["do"].get("output")}
         return {"use": name, "with": made}
 
     def _flow(self, given: Given, path: Path) -> dict[str, Any]:
         flow, at = self._flow_in(given, path)
-        name = name_of(flow.get("name") if flow else "", "inner")
-        advice = f"import the inner flow as a file of its own, named {name}"
-        note(self._imported, "a flow inside a flow is called by its name", at if flow else path, advice)
+        if flow is None:
+            name = "unknown"
+            note(self._imported, "the flow that it calls is not in this document", path, "name it in `name`")
+        else:
+            name = self._inner(flow, at)
+            advice = f"publish {name} too"
+            note(self._imported, f"the flow inside is a document of its own here, {name}", at, advice)
         return {"use": "flow", "with": {"name": name, "input": self._value(given.get("input", {}), (*path, "input"))}}
+
+    def _inner(self, flow: Given, at: Path) -> str:
+        """The name of the document that a flow inside this one has become."""
+        found = from_stepflow(flow)
+        outer = str(self._imported.data["name"])
+        wanted = found.data["name"] if flow.get("name") else f"{outer}_inner"
+        name, number, known = wanted, 1, self._imported.inner
+        while name == outer or known.get(name, found.data | {"name": name}) != found.data | {"name": name}:
+            number += 1
+            name = f"{wanted}_{number}"
+        known[name] = found.data | {"name": name}
+        known |= found.inner
+        self._imported.problems += [replace(each, path=(*at, *each.path)) for each in found.problems]
+        return name
 
     def _flow_in(self, given: Given, path: Path) -> tuple[Given | None, Path]:
         """The flow that a component is given: in place, or by the step that put it into a blob."""
@@ -379,7 +426,11 @@ class _Body:
     def _reference(self, form: str, value: Mapping[str, Any], path: Path) -> Any:
         given, within = value[form], value.get("path", "$")
         if form == "$step":
-            within = _RENAMED.get((self._components.get(str(given), ""), str(within).removeprefix("$.")), within)
+            field = str(within).removeprefix("$").removeprefix(".")
+            component = self._components.get(str(given), "")
+            if (result := self._own_result(component, value, field, path)) is not None:
+                return result
+            within = _RENAMED.get((component, field), within)
             if isinstance(given, str) and given in self._flows:
                 message = f"step {given} only stored a flow, and is not there any more"
                 note(self._imported, message, path, "the flow stands where it is used")
@@ -397,6 +448,44 @@ class _Body:
             note(self._imported, f"`{word}` of a reference is not carried over", (*path, word))
         made = f"${{{{ {text} }}}}"
         return {"$coalesce": [made, self._value(value["default"], (*path, "default"))]} if "default" in value else made
+
+    def _own_result(self, component: str, value: Mapping[str, Any], field: str, path: Path) -> Any:
+        """A result of one of Stepflow's own components which has another form here; None if it has the same."""
+
+        def part(field: str) -> Any:
+            return self._reference("$step", {**value, "path": f"$.{field}"}, path)
+
+        match component, field:
+            case "map", "":
+                return {name: part(name) for name in ("results", "successful", "failed")}
+            case "map", "results":
+                id = self._names[str(value["$step"])]
+                return f'${{{{ steps.{id}.results.map(it, it == null ? {{"outcome": "failed"}} : it) }}}}'
+            case "eval", "":
+                return {"result": part("result")}
+            case "eval", "result":
+                return {"outcome": _SUCCESS, "result": part("result.result")}
+            case "eval", "result.outcome":
+                return _SUCCESS
+            case "eval", _ if (own := field.removeprefix("result.result")) != field:
+                text, _ = reference("$step", self._names[str(value["$step"])], f"${own}")
+                return f"${{{{ {text} }}}}"
+            case "load_file", "metadata":
+                return {name: part(f"metadata.{name}") for name in ("path", "size_bytes", "format")}
+            case "load_file", "metadata.path":
+                return self._value(self._file(value), path)
+            case "load_file", "metadata.format":
+                suffix = str(self._file(value)).rpartition(".")[2].lower()
+                return _FILE_FORMATS.get(suffix, "text")
+            case "load_file", _ if field.startswith("metadata.") and (component, field) not in _RENAMED:
+                note(self._imported, f"`{field}` of a file is not known here", path)
+                return ""
+        return None
+
+    def _file(self, value: Mapping[str, Any]) -> Any:
+        """The path of the file that a step loads."""
+        given = self._inputs.get(str(value["$step"]))
+        return given.get("path") if isinstance(given, dict) else None
 
     def _allow_input(self, text: str) -> None:
         """A schema of Stepflow allows input that it does not name, and one of ours does not."""

@@ -24,6 +24,9 @@ MOCK = "outlive.mocked"
 @step(name=MOCK)
 async def mocked(given: Any, answer: Any) -> Any:
     """The result of a mocked step; `given` are the arguments with which the step would have been called."""
+    answer = next((case for case in answer.get("when", ()) if case["with"] == given), answer)
+    if "when" in answer and not answer.keys() & {"result", "error"}:
+        raise LookupError(f"the mock has no answer for {given}: add one to `when`, or a `result` for all others")
     if "error" in answer:
         raise _error_of(answer["error"])
     return answer.get("result")
