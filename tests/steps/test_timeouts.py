@@ -102,6 +102,16 @@ async def timing_out_once() -> str:
 
 
 @outlive.workflow
+async def timing_out_with_a_policy_for_connections() -> str:
+    retry = Retry(attempts=2, first=0, jitter=0, on=(ConnectionError,))
+    try:
+        await too_slow.options(retry=retry)()
+    except StepTimeoutError:
+        return f"attempts: {stage.calls.count('began')}"
+    return "went on"
+
+
+@outlive.workflow
 async def timing_out_by_itself() -> str:
     try:
         await fails_with_timeout_error()
@@ -173,6 +183,14 @@ async def test_a_timed_out_attempt_is_retried(engine: outlive.Engine) -> None:
     assert "second" == await in_time(run.result())
     (failed,) = await events_of(run, AttemptFailed)
     assert "StepTimeoutError" in failed.failure.type
+
+
+async def test_a_timeout_is_retried_only_if_the_policy_names_it(engine: outlive.Engine) -> None:
+    """A policy for errors of connections alone makes the first timeout the end of the step."""
+    run = await engine.start(timing_out_with_a_policy_for_connections)
+
+    assert "attempts: 1" == await in_time(run.result())
+    assert [] == await events_of(run, AttemptFailed)
 
 
 async def test_a_timeout_error_of_a_step_differs_from_its_timeout(engine: outlive.Engine) -> None:
