@@ -15,7 +15,7 @@ import outlive
 from outlive._features.flows.outside import settings as flow_settings
 from outlive.cli import main
 from outlive.cli.serve import CONNECTION_LIMITS, REQUEST_LIMITS
-from outlive.config.setting import BY_NAME, SETTINGS
+from outlive.config.setting import BY_NAME, SETTINGS, Setting
 from outlive.errors import InvalidSettingsError
 from outlive.errors.outside import SettingsError
 from outlive.http import ApiLimits
@@ -195,14 +195,17 @@ def test_limits_of_a_server_are_those_of_the_code() -> None:
 def rows_of_the_guide() -> list[str]:
     """The rows of the table, as the code makes them."""
     return [
-        f"| `{it.name}` | {it.kind} | {_default(it.default)} | {it.variable and f'`{it.variable}`'} | {it.help} |"
+        f"| `{it.name}` | {it.kind} | {_default(it)} | {it.variable and f'`{it.variable}`'} | {it.help} |"
         for it in SETTINGS
     ]
 
 
-def _default(value: object) -> str:
+def _default(setting: Setting) -> str:
+    value = setting.default
     if value is None or value == ():
         return ""
+    if setting.name.endswith(".port"):
+        return f"`{value}`"
     shown = str(value).lower() if isinstance(value, bool) else f"{value:,g}" if isinstance(value, float) else value
     return f"`{shown:,}`" if isinstance(shown, int) else f"`{shown}`"
 

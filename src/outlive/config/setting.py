@@ -160,16 +160,16 @@ def _of(table: str, owner: type, kind: str, helps: dict[str, str], *, or_none: b
 
 
 _KEEP = {
-    "succeeded": "how long runs that succeeded stay; for ever unless given",
-    "failed": "the same for runs that failed",
-    "timed_out": "the same for runs that timed out; as `failed` unless given",
-    "cancelled": "the same for runs that were cancelled; as `failed` unless given",
-    "continued": "the same for earlier generations; as `succeeded` unless given",
+    "succeeded": "how long succeeded runs stay; without it, for ever",
+    "failed": "how long failed runs stay; without it, for ever",
+    "timed_out": "how long timed-out runs stay; without it, as long as `failed`",
+    "cancelled": "how long cancelled runs stay; without it, as long as `failed`",
+    "continued": "how long earlier generations stay; without it, as long as `succeeded`",
 }
 
 
 def _keep(table: str) -> list[Setting]:
-    archive = "a folder, or an fsspec URL, that runs are written to before they are deleted"
+    archive = "a folder, or an fsspec URL, to which runs are written before they are deleted"
     return [
         *_of(table, Keep, SECONDS, _KEEP),
         Setting(f"{table}.archive", TEXT, None, archive, lambda value: archive_of("Keep", value)),
@@ -178,49 +178,59 @@ def _keep(table: str) -> list[Setting]:
 
 SETTINGS: tuple[Setting, ...] = (
     Setting("store", TEXT, None, "the URL of the store", _text("url", "sqlite:orders.db"), is_address=True),
-    Setting("namespace", TEXT, None, "the tenant whose runs these are: a store of its own", _text("namespace", "acme")),
+    Setting(
+        "namespace",
+        TEXT,
+        None,
+        "the namespace of a tenant: a separate store at the same address",
+        _text("namespace", "acme"),
+    ),
     Setting(
         "redact",
         TEXTS,
         (),
-        "fields that people may not see",
+        "fields that are hidden from people",
         lambda value: given.texts("Engine", "redact", value, like="password"),
     ),
     Setting(
         "record_arguments",
         FLAG,
         False,
-        "whether journals have the arguments of steps, redacted and cut, for people",
+        "whether journals keep the arguments of steps for people, redacted and cut",
         lambda value: given.flag("Engine", "record_arguments", value),
     ),
     Setting(
         "poll_seconds",
         SECONDS,
         0.25,
-        "how often the store is asked for what other processes made due",
+        "how often a worker asks the store for runs that other processes made due",
         lambda value: given.seconds("Engine", "poll_seconds", value),
     ),
     Setting(
         "store_seconds",
         SECONDS,
         10.0,
-        "how long a verb waits for a store that does not answer before it raises",
+        "how long a verb waits for a store that does not answer; then it raises",
         lambda value: given.seconds("Engine", "store_seconds", value),
     ),
     *_of(
         "worker",
         WorkerOptions,
         TEXT,
-        {"name": "a name that is this worker's alone: for a variable, not for a file that workers share"},
+        {"name": "a name for this worker alone: set it by a variable, not in a file that workers share"},
     ),
     Setting(
-        "worker.queues", TEXTS, None, "the queues that the worker takes from, in this order; all unless given", _queues
+        "worker.queues",
+        TEXTS,
+        None,
+        "the queues that the worker takes runs from, in this order; without it, all queues",
+        _queues,
     ),
     Setting(
         "worker.lease",
         TEXT,
         "store",
-        'who keeps its lease: "store", "none" or "etcd://host:2379"',
+        'where the worker keeps its lease: "store", "none" or "etcd://host:2379"',
         _text("lease", "store"),
         is_address=True,
     ),
@@ -229,8 +239,9 @@ SETTINGS: tuple[Setting, ...] = (
         WorkerOptions,
         SECONDS,
         {
-            "lease_seconds": "after how long without a sign of life others take over",
-            "grace_seconds": "how long steps may finish when it stops; `outlive worker` gives 20 unless this is set",
+            "lease_seconds": "how long a worker may be silent before others take its runs over",
+            "grace_seconds": "how long running steps may take to finish when the worker stops; without it, "
+            "20 for `outlive worker`",
         },
     ),
     *_of(
@@ -238,21 +249,23 @@ SETTINGS: tuple[Setting, ...] = (
         WorkerOptions,
         FLAG,
         {
-            "exit_when_stalled": "whether the process ends, with code 70, when its event loop is blocked; unless given "
-            "`outlive worker` does",
-            "schedules": "whether it starts the runs of schedules",
-            "flows": "whether it runs the flows of the library",
-            "tune": "whether it may set two switches of the interpreter",
+            "exit_when_stalled": "whether the process ends, with code 70, when its event loop is blocked; without it, "
+            "only `outlive worker` ends",
+            "schedules": "whether the worker starts the runs of schedules",
+            "flows": "whether the worker runs the flows of the library",
+            "tune": "whether the worker may set two switches of the interpreter",
         },
     ),
-    *_of("recovery", Recovery, FLAG, {"enabled": "whether this worker takes runs of lost workers at all"}),
+    *_of(
+        "recovery", Recovery, FLAG, {"enabled": "whether this worker takes over runs of lost workers (orphans) at all"}
+    ),
     *_of(
         "recovery",
         Recovery,
         WHOLE,
         {
-            "orphans_at_start_max": "how many of them in one go when it starts",
-            "orphans_per_check_max": "how many within `check_seconds` later on",
+            "orphans_at_start_max": "how many orphans the worker takes at once when it starts",
+            "orphans_per_check_max": "how many orphans the worker takes within `check_seconds` later",
         },
     ),
     *_of(
@@ -260,13 +273,17 @@ SETTINGS: tuple[Setting, ...] = (
         Recovery,
         SECONDS,
         {
-            "check_seconds": "the span that `orphans_per_check_max` counts for",
-            "stale_after": "how long such a run is left alone",
+            "check_seconds": "the span of `orphans_per_check_max`",
+            "stale_after": "how long an orphan waits before a worker takes it",
         },
     ),
-    *_of("recovery", Recovery, FLAG, {"auto_resume": "whether such runs go on by themselves"}),
+    *_of("recovery", Recovery, FLAG, {"auto_resume": "whether orphans go on by themselves"}),
     *_of(
-        "recovery", Recovery, SECONDS, {"resume_age_max": "after how long without progress they do not"}, or_none=True
+        "recovery",
+        Recovery,
+        SECONDS,
+        {"resume_age_max": "orphans that made no progress for longer than this do not go on by themselves"},
+        or_none=True,
     ),
     *_of(
         "retry",
@@ -275,18 +292,26 @@ SETTINGS: tuple[Setting, ...] = (
         {"attempts": 'how often a step without a `retry` is called; `"none"` for no end'},
         or_none=True,
     ),
-    *_of("retry", Retry, SECONDS, {"first": "before the second attempt", "cap": "at most between two attempts"}),
     *_of(
-        "retry", Retry, NUMBER, {"factor": "by which the delay grows", "jitter": "the part of the delay that is chance"}
+        "retry",
+        Retry,
+        SECONDS,
+        {"first": "the delay before the second attempt", "cap": "the longest delay between two attempts"},
     ),
-    *_of("retry", Retry, TEXT, {"delay": '"exponential", "linear", "fixed" or "fibonacci"'}),
-    *_of("retry", Retry, SECONDS, {"elapsed_max": "after how long no attempt follows"}, or_none=True),
+    *_of(
+        "retry",
+        Retry,
+        NUMBER,
+        {"factor": "the factor by which the delay grows", "jitter": "the random part of the delay"},
+    ),
+    *_of("retry", Retry, TEXT, {"delay": 'how the delay grows: "exponential", "linear", "fixed" or "fibonacci"'}),
+    *_of("retry", Retry, SECONDS, {"elapsed_max": "no attempt begins later than this after the first"}, or_none=True),
     *_keep("retention"),
     Setting(
         "retention.audit",
         SECONDS,
         None,
-        "how long rows of the audit log stay; for ever unless given",
+        "how long rows of the audit log stay; without it, for ever",
         lambda value: KeepAudit(value).keep,
     ),
     Setting(
@@ -302,21 +327,21 @@ SETTINGS: tuple[Setting, ...] = (
         Limits,
         WHOLE,
         {
-            "runs_active_max": "runs in motion at once in one worker",
-            "runs_cached_max": "suspended runs kept in memory",
-            "steps_running_max": "steps running at once in one worker",
+            "runs_active_max": "runs that move at once in one worker",
+            "runs_cached_max": "suspended runs in memory",
+            "steps_running_max": "steps that run at once in one worker",
             "threads_max": "threads for sync steps",
-            "processes_max": "processes for steps with `process=True`; one for each processor unless given",
-            "claim_batch_max": "runs taken by one claim",
+            "processes_max": "processes for steps with `process=True`; without it, one for each processor",
+            "claim_batch_max": "runs that one claim takes",
             "commit_batch_max": "changes in one transaction",
-            "payload_inline_bytes_max": "larger values become blobs",
-            "payload_bytes_max": "of one value",
+            "payload_inline_bytes_max": "bytes of a value in the journal row; larger values become blobs",
+            "payload_bytes_max": "bytes of one value",
             "history_events_max": "events of one tree",
-            "history_events_advised_max": "events of one tree from which on a fresh journal is advised",
+            "history_events_advised_max": "events of one tree; beyond it a fresh journal is advised",
             "inbox_messages_max": "messages that wait for one tree",
             "streams_max": "streams of one run",
             "stream_items_max": "items that a run emits",
-            "stream_bytes_max": "bytes of these items",
+            "stream_bytes_max": "bytes of the items that a run emits",
             "transaction_seconds_max": "how long the transaction of a step may be open",
             "deletes_per_second_max": "runs that retention deletes in a second",
             "turns_per_event_max": "turns of a run's loop between two events",
@@ -342,10 +367,10 @@ SETTINGS: tuple[Setting, ...] = (
         "metrics.port",
         WHOLE,
         None,
-        "where `outlive worker` serves `/metrics` and `/health/...`; 0 takes a free port; not at all unless given",
+        "the port where `outlive worker` serves `/metrics` and `/health/...`; 0 takes a free port; without it, none",
         lambda value: given.whole("metrics", "port", value, least=0, most=65_535),
     ),
-    Setting("metrics.host", TEXT, "127.0.0.1", "the address that it listens on", _text("host", "127.0.0.1")),
+    Setting("metrics.host", TEXT, "127.0.0.1", "the address of `metrics.port`", _text("host", "127.0.0.1")),
     Setting(
         "server.host", TEXT, "127.0.0.1", "the address that `outlive serve` listens on", _text("host", "127.0.0.1")
     ),
@@ -353,30 +378,36 @@ SETTINGS: tuple[Setting, ...] = (
         "server.port",
         WHOLE,
         7717,
-        "its port; 0 takes a free one",
+        "the port of `outlive serve`; 0 takes a free port",
         lambda value: given.whole("server", "port", value, least=0, most=65_535),
     ),
     Setting(
         "server.allowed_hosts",
         TEXTS,
         (),
-        "names, besides this machine's own, that requests may be sent to",
+        "host names that the server answers for, besides those of its own machine",
         lambda value: given.texts("server", "allowed_hosts", value, like="outlive.example.com"),
     ),
     *_server_limits(
         WHOLE,
         {
-            "body_bytes_max": (4 * 1024 * 1024, "of the body of a request"),
-            "open_body_bytes_max": (16 * 1024, "of one that needs no key: of a link, of a webhook without a token"),
-            "bodies_bytes_max": (64 * 1024 * 1024, "of the bodies of all requests under way together"),
-            "open_bodies_bytes_max": (8 * 1024 * 1024, "of those together whose sender is not known"),
+            "body_bytes_max": (4 * 1024 * 1024, "bytes of the body of a request"),
+            "open_body_bytes_max": (
+                16 * 1024,
+                "bytes of a body that needs no key: for a link, for a webhook without a token",
+            ),
+            "bodies_bytes_max": (64 * 1024 * 1024, "bytes of the bodies of all requests under way together"),
+            "open_bodies_bytes_max": (8 * 1024 * 1024, "bytes of the bodies of all unknown senders together"),
             "followers_max": (2_000, "requests that follow events, or wait, at once; a tenth of them for admins"),
             "searches_waiting_max": (
                 1_000,
                 "searches for runs that wait; a key or person gets half of the places",
             ),
             "lists_max": (20, "different lists of runs that one key or person may follow at once"),
-            "connections_max": (4_000, "connections at once; beyond it, one that has no request under way is closed"),
+            "connections_max": (
+                4_000,
+                "connections at once; beyond it, a connection without a request under way is closed",
+            ),
         },
     ),
     *_server_limits(
@@ -386,11 +417,11 @@ SETTINGS: tuple[Setting, ...] = (
             "read_seconds": (30.0, "how long a client may leave an answer unread"),
             "keep_alive_seconds": (30.0, "how long a connection stays open between two requests"),
             "check_seconds": (20.0, "how long the check of a document may take"),
-            "search_seconds": (20.0, "how long a search for runs may take, with its wait for those before it"),
+            "search_seconds": (20.0, "how long a search for runs may take, with its wait for earlier searches"),
             "wait_seconds_max": (60.0, "how long a request may wait for a result or an answer"),
             "check_again_seconds": (
                 5.0,
-                "after how long a request that follows events or waits has to show its key again",
+                "how often the key of a request that follows events or waits is checked again",
             ),
         },
     ),
@@ -398,35 +429,35 @@ SETTINGS: tuple[Setting, ...] = (
         "server.requests_per_second",
         NUMBER,
         None,
-        "requests that one key or person may send in the long run; no limit unless given",
+        "requests that one key or person may send in the long run; without it, no limit",
         lambda value: TokenBucket(value).rate,
     ),
     Setting(
         "auth.mode",
         TEXT,
         "loopback",
-        'who may ask: "loopback", programs of this machine without a key; "keys", those with an API key',
+        'who may ask: "loopback", programs of the same machine, without a key; "keys", callers with an API key',
         _choice("mode", "loopback", "keys"),
     ),
     Setting(
         "auth.header",
         TEXT,
         None,
-        "a header in which a proxy says who asks; none unless given",
+        "a header in which a proxy names the person; without it, none",
         _text("header", "x-forwarded-user"),
     ),
     Setting(
         "auth.proxies",
         TEXTS,
         (),
-        "the addresses, or networks, of proxies, from which that header and `X-Forwarded-For` are believed",
+        "addresses or networks of proxies whose `auth.header` and `X-Forwarded-For` the server believes",
         _networks,
     ),
     Setting(
         "auth.header_scope",
         TEXT,
         "viewer",
-        'what those may do who come with that header: "viewer", "operator" or "admin"',
+        'the scope of a person in `auth.header`: "viewer", "operator" or "admin"',
         _choice("header_scope", "viewer", "operator", "admin"),
     ),
     Setting(
