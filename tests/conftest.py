@@ -156,7 +156,7 @@ async def _make_file(path: Path) -> None:
 
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[PostgresServer]:
-    """One PostgreSQL server for all tests that ask; without fsync, because nobody pulls the plug of this machine.
+    """One PostgreSQL server for all tests that ask; without fsync, because the plug of this machine is not pulled.
 
     Make a database or a schema of your own in it. A test that stops or kills its server starts one of its own.
     """

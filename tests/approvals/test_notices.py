@@ -59,7 +59,7 @@ async def telling(how: str) -> str:
 
 @pytest.fixture(autouse=True)
 def open_mail() -> Iterator[None]:
-    """Nobody waits for the mail after a test."""
+    """Let the mail through, so that no step waits for it after a test."""
     yield
     stage.gate("mail").open()
 
@@ -99,7 +99,7 @@ async def test_people_are_notified_reminded_and_escalated_to(place: Place) -> No
 
 
 async def test_reminders_that_were_missed_are_not_made_good(place: Place) -> None:
-    """Nobody ran for days: people get one reminder, and others are asked."""
+    """No worker ran for days: people get one reminder, and others are asked."""
     async with place.engine() as engine:
         run = await engine.start(telling, "tell", id="run-1")
         await until_calls(("requested", ("finance",)))
@@ -134,7 +134,7 @@ async def test_a_notice_that_fails_leaves_the_approval_open(place: Place) -> Non
 
 
 async def test_a_decision_does_not_wait_for_a_notice(engine: outlive.Engine) -> None:
-    """The mail still hangs, and somebody decides: the run goes on, and the notice is cancelled."""
+    """The mail still hangs, and a person decides: the run goes on, and the notice is cancelled."""
     run = await engine.start(telling, "slowly")
     await stage.gate("mail").reached()
     await run.approve("refund", by="ann")

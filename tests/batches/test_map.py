@@ -95,7 +95,7 @@ async def test_no_more_items_than_the_concurrency_are_under_way(engine: outlive.
 
 
 async def test_the_identity_of_an_item_is_its_number(engine: outlive.Engine) -> None:
-    """Whoever is slow, and however many lanes there are."""
+    """The number does not depend on which item is slow, nor on how many lanes there are."""
     stage.values["held"] = {0}
     slow = await engine.start(mapped, 5, 2)
     await stage.gate("0").reached()

@@ -375,7 +375,7 @@ async def test_only_a_parked_run_can_skip(engine: outlive.Engine) -> None:
     with pytest.raises(RunNotParkedError, match="is running, not parked"):
         await engine.skip_step("run-1")
     with pytest.raises(RunNotFoundError):
-        await engine.skip_step("nobody")
+        await engine.skip_step("missing")
 
 
 async def test_a_result_that_cannot_be_stored_is_refused_at_once(place: Place) -> None:

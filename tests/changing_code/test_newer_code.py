@@ -135,7 +135,7 @@ async def test_a_run_that_no_worker_can_move_is_left_alone_until_one_can(place: 
             other = await first.start(workflow_of(OLD), "o-2", id=f"other-{number}")
             await other.signal("sent", "too")
             assert await in_time(other.result()) == ["pack", "send", "too"]
-            await first.signal("r", "nobody", "waits for this")
+            await first.signal("r", "unread", "no code waits for this")
 
         assert (await row_of(run)).epoch == epoch
         assert first.counters.runs_declined == second.counters.runs_declined == 1

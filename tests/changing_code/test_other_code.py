@@ -72,7 +72,7 @@ async def new_argument(name: str) -> str:
 
 
 async def new_signature(name: str, count: int) -> str:
-    """It wants an argument that nobody gave."""
+    """It wants an argument that the start did not give."""
     return name * count
 
 
@@ -92,7 +92,7 @@ def deployed(fn: Any, name: str = "old_code", *, strict_arguments: bool = True) 
 
 
 async def test_a_run_waits_for_a_worker_that_has_its_workflow(place: Place) -> None:
-    """Nobody else touches it, `why` says what is missing, and it goes on when that arrives."""
+    """No other worker touches it, `why` says what is missing, and it goes on when that arrives."""
     first = await place.engine().__aenter__()
     await first.start(old_hold, "a", id="run-1")
     await stage.gate("a").reached()

@@ -1,7 +1,7 @@
 """A program that keeps its own state: `python -m tests.checkpoints.program URL RUN LAST [shared]`.
 
 It loads its run, goes on behind the last checkpoint, and says the number of each that was acknowledged. Before each it
-waits for a line, until its standard input is closed. If the run is shared, it stops when somebody else was first.
+waits for a line, until its standard input is closed. If the run is shared, it stops when another program was first.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ BYTES = 40_000
 
 
 def row_of(number: int) -> Checkpoint:
-    """What is written as this number, by whoever writes it."""
+    """The row that each program writes as this number."""
     kind = list(CheckpointKind)[number % 3]
     return Checkpoint(number, f"S{number}", "program", kind, bytes([number % 256]) * BYTES, version=number)
 
@@ -37,7 +37,7 @@ async def main(url: str, run_id: str, last: int, *, is_shared: bool) -> None:
                 if is_shared:
                     say(f"taken {error.sequence}")
                     return
-                # Nobody else writes: a server has finished what it was sent before the last process was killed.
+                # No other program writes: a server has finished what it was sent before the last process was killed.
                 assert (await store.load_run(run_id))[number:] == [row_of(number)]
             say(str(number))
         say("done")

@@ -130,7 +130,7 @@ async def test_an_address_that_is_not_a_store_is_refused() -> None:
 
 
 async def test_an_engine_and_a_plain_front_have_the_same_checkpoints(place: Place) -> None:
-    """Whoever opened them, they lie in one table."""
+    """The checkpoints of an engine and of a plain front lie in one table."""
     async with place.engine() as engine:
         await engine.checkpoints.append("run-1", ROW)
         if place.url != "memory:":
@@ -207,7 +207,7 @@ async def test_an_output_over_the_limit_is_refused(place: Place) -> None:
 
 
 async def test_outputs_go_through_the_codecs_of_the_engine(place: Place) -> None:
-    """Compressed and encrypted in the store, and read by whoever has the keys; None and empty stay what they are."""
+    """Outputs are compressed and encrypted in the store, and a program with the keys reads them as they were."""
     rows = [
         Checkpoint(1, "PAY", output=SECRET),
         Checkpoint(2, "PAY", output=b""),
@@ -242,7 +242,7 @@ async def test_without_the_codec_an_output_cannot_be_read(place: Place) -> None:
 
 
 async def test_an_encrypted_output_cannot_be_moved(place: Place) -> None:
-    """Not to another run and not to another number, not even by somebody who can make checksums."""
+    """An output is bound to its run and its number: a thief who can make checksums cannot move it either."""
     place.is_damaged = True
     async with place.engine(codecs=[Encryption(KEYS, "2026-11")]) as engine:
         store = store_of(engine)

@@ -74,7 +74,7 @@ Begin = Callable[..., Program]
 
 @pytest.fixture
 def begin(tmp_path: Path, place: Place) -> Iterator[Begin]:
-    """Begins a program; nobody is left behind."""
+    """Begins a program; no process is left behind."""
     programs: list[Program] = []
     with (tmp_path / "log").open("a") as log:
 
@@ -88,7 +88,7 @@ def begin(tmp_path: Path, place: Place) -> Iterator[Begin]:
 
 
 async def load(place: Place) -> list[outlive.checkpoints.Checkpoint]:
-    """What somebody finds who comes now."""
+    """The last checkpoint that a program finds that starts now."""
     async with outlive.checkpoints.open_store(place.url) as store:
         return await store.load_run("run-1")
 
@@ -99,7 +99,7 @@ async def test_a_program_that_is_killed_again_and_again_goes_on_where_it_was(beg
     for answer in KILLS:
         program = begin()
         loaded = int(program.hear().removeprefix("loaded "))
-        assert loaded in (acknowledged + 1, acknowledged + 2), "one may be there whose answer nobody heard"
+        assert loaded in (acknowledged + 1, acknowledged + 2), "one may be there whose answer was lost"
         for number in range(loaded, loaded + answer):
             program.let_append()
             assert program.hear() == str(number)

@@ -1,4 +1,5 @@
-"""Appends whose answer was lost: repeated, a row is there once, and somebody else's is never taken for one's own."""
+"""Appends whose answer was lost, and that are repeated: a row is there once, and no program takes the row of another
+for its own."""
 
 from __future__ import annotations
 
@@ -54,7 +55,7 @@ def front_of(store: FaultyStore) -> CheckpointStore:
 
 @pytest.mark.parametrize("moment", ["before", "after"])
 async def test_an_append_whose_answer_was_lost_may_be_repeated(faulty: FaultyStore, moment: str) -> None:
-    """Whether it had happened or not, it is there once, and nobody hears of a duplicate."""
+    """Whether it had happened or not, it is there once, and no caller gets an error of a duplicate."""
     mine = front_of(faulty)
     getattr(faulty, moment)["append_checkpoint"].append(unknown())
     with pytest.raises(CommitUnknownError):
@@ -126,7 +127,7 @@ async def test_one_of_several_tasks_that_repeat_an_append_succeeds(faulty: Fault
 
 @pytest.mark.parametrize("moment", ["before", "after"])
 async def test_a_cancelled_append_may_be_repeated(faulty: FaultyStore, moment: str) -> None:
-    """Whoever stops waiting does not know either, because a verb of a store goes on to its end."""
+    """A caller that stops waiting does not know the outcome either, because a verb of a store goes on to its end."""
     slow = Slow(faulty.inner, moment)
     mine = front_of(slow)
     appending = asyncio.create_task(mine.append("run-1", ROW))

@@ -59,7 +59,7 @@ async def stall() -> None:
 
 @outlive.step
 async def wait_in_thread() -> None:
-    """Leaves a thread behind that nobody can stop."""
+    """Leaves a thread behind that no worker can stop."""
     tell("begin thread")
     await asyncio.to_thread(threading.Event().wait)
 

@@ -158,7 +158,7 @@ async def test_a_reason_of_many_lines_is_one_line_of_the_table(
 
 
 async def test_parked_runs_are_resumed_one_or_all(store: Store, ask: Ask) -> None:
-    """The wish is durable: whoever claims next finds it."""
+    """The request to resume is durable: the worker that claims next finds it."""
     await hire(store, "anvil")
     for number in range(3):
         await (await begin(store, f"p{number}", worker="anvil", nonce=number + 1)).park()
@@ -263,12 +263,12 @@ async def test_fsck_finds_and_repairs(store: Store, ask: Ask, tmp_path: Path) ->
 
 async def test_fsck_does_not_advise_a_backup_for_an_owner_that_is_gone(store: Store, ask: Ask) -> None:
     """No journal is damaged: the next worker takes the run over."""
-    await begin(store, "a", worker="nobody")
+    await begin(store, "a", worker="missing")
     await store.close()
 
     found = in_thread(ask, "fsck")
 
-    assert (1, True) == (found.exit_code, "nobody is not a worker that the store knows" in found.output)
+    assert (1, True) == (found.exit_code, "missing is not a worker that the store knows" in found.output)
     assert "backup" not in found.output
     assert "1 problem; the next worker that has the workflow takes over what has no owner" in found.output
 

@@ -38,7 +38,7 @@ async def start(url: str, run: str = "a") -> None:
 async def test_a_worker_that_is_asked_to_stop_lets_its_step_end(
     number: signal.Signals, url: str, command: Begin, ledger: Ledger
 ) -> None:
-    """The step that runs ends and is in the journal; nobody runs it again, and the next worker goes on behind it."""
+    """The step that runs ends and is in the journal; no worker runs it again, and the next worker goes on behind it."""
     await start(url)
     first = command("worker", APP, "--store", url, "--grace-seconds", "60")
     first.ready()
@@ -97,7 +97,7 @@ async def test_a_second_signal_ends_the_worker_at_once(
 
 
 async def test_a_stalled_worker_still_obeys_the_second_signal(url: str, command: Begin, ledger: Ledger) -> None:
-    """A step that blocks the event loop keeps nobody from ending the process."""
+    """A step that blocks the event loop does not keep an operator from ending the process."""
     async with outlive.Engine(url, worker=False) as client:
         await client.start(shop.stall, id="s")
     worker = command("worker", APP, "--store", url)
@@ -237,7 +237,7 @@ async def test_a_worker_waits_for_its_store(tmp_path: Path, command: Begin, ledg
 def test_a_worker_that_waits_for_its_store_can_be_stopped(number: signal.Signals, command: Begin) -> None:
     """There is nothing to release, and nothing went wrong; also with SIGINT if a shell began it with that ignored."""
     with ignored_interrupts():
-        worker = command("worker", APP, "--store", "postgresql://nobody@127.0.0.1:1/shop")
+        worker = command("worker", APP, "--store", "postgresql://stranger@127.0.0.1:1/shop")
     worker.says("it is tried again")
     worker.signal(number)
 

@@ -1,4 +1,4 @@
-"""Spans of time: one grammar, whoever reads it."""
+"""Spans of time: one grammar for every reader."""
 
 from __future__ import annotations
 

@@ -117,7 +117,7 @@ def test_a_wrong_order_is_seen(what: str) -> None:
 
 
 def test_a_complaint_alone_makes_the_ledger_wrong() -> None:
-    """A demo in which nobody was killed proves nothing, however right its orders are."""
+    """A demo in which no process was killed proves nothing, however right its orders are."""
     ledger = audit([RIGHT])
     ledger.complaints.append("no worker was killed")
 

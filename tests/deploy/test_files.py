@@ -38,7 +38,7 @@ def test_every_command_of_a_deployment_is_one_that_we_have(
     where: str, words: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Parsed as the command line parses it, and not run."""
-    monkeypatch.setenv("OUTLIVE_STORE", "postgresql://nobody@localhost/nothing")
+    monkeypatch.setenv("OUTLIVE_STORE", "postgresql://stranger@localhost/nothing")
     command = main.get_command(click.Context(main), words[0])
     assert command is not None, where
     context = command.make_context(words[0], list(words[1:]))

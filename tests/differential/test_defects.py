@@ -78,7 +78,7 @@ class AppendsBehindAnyRow(Defective):
 
 
 class ForgetsChildrenOnLists(Defective):
-    """Lists the children of a root only if nobody asks for their status."""
+    """Lists the children of a root only if the search does not ask for a status."""
 
     async def list_runs(
         self,
@@ -125,7 +125,7 @@ class KeepsEvents(Defective):
 
 
 class KeepsMailOfTheForgotten(Defective):
-    """Nobody is left to read it."""
+    """Keeps the inbox of a tree that was forgotten, which no run is left to read."""
 
     def _forget(self, tree: Tree, forgotten: Forgotten) -> None:
         inbox = tree.inbox
@@ -306,7 +306,7 @@ class WritesOverCheckpoints(Defective):
 
 
 class RefusesTheSameCheckpoint(Defective):
-    """Whoever lost the answer never learns that the row is there."""
+    """A caller that lost the answer never learns that the row is there."""
 
     async def append_checkpoint(self, run_id: str, row: CheckpointRow) -> bool:
         is_there = row[0] in self._state.checkpoints.get(run_id, {})

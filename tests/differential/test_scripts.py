@@ -30,8 +30,8 @@ HAPPENS_MIN = {
     "writes behind a snapshot of the same call": 15,
     "claims behind a snapshot": 35,
     "reads behind a snapshot": 30,
-    "forgets, refused: somebody has claimed": 3,
-    "forgets, refused: somebody has written": 15,
+    "forgets, refused: another worker has claimed": 3,
+    "forgets, refused: another writer came before": 15,
     "forgets, refused: what it knows is forgotten": 10,
     "forgets, refused: not yet there": 9,
     "forgets, refused: the tree has ended": 10,
@@ -282,8 +282,8 @@ def why(write: Write, tree: Tree) -> str:
     if tree.tail + write.lag < tree.rows[0][0]:
         return "what it knows is forgotten" if is_short(tree) else "never there"
     if write.lag == -1 and b'"RunClaimed"' in tree.rows[-1][3]:
-        return "somebody has claimed"
-    return "somebody has written" if write.lag else "something else"
+        return "another worker has claimed"
+    return "another writer came before" if write.lag else "something else"
 
 
 def list_behind_snapshots(operation: Operation, before: World, after: World) -> Iterator[str]:

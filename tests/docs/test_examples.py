@@ -60,7 +60,7 @@ def test_examples_run(page: Path, playing: dict[Path, Future[Played]]) -> None:
 
 @pytest.mark.parametrize("page", find_pages(), ids=name_of)
 def test_every_block_says_what_it_is(page: Path) -> None:
-    """A block without a known kind would be an example that nobody runs; and all Python compiles."""
+    """A block without a known kind would be an example that no test runs; and all Python compiles."""
     for block in blocks_of(page):
         assert block.info in INFOS, f"{name_of(page)}:{block.line}: unknown kind of block {block.info!r}"
     for block, _ in examples(page):

@@ -19,7 +19,7 @@ def test_links_resolve(page: Path) -> None:
 
 
 def test_every_page_is_reached_from_the_readme() -> None:
-    """A page that no other page names is a page that nobody reads."""
+    """A page that no other page names is a page that no reader finds."""
     pages = find_pages()
     reached: set[Path] = set()
     todo = [README]

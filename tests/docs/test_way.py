@@ -128,8 +128,8 @@ async def walk_crash(tmp_path: Path) -> None:
     begin()
     async with outlive.Engine(f"sqlite:{tmp_path}/program.db") as engine:
         run = engine.get("run-1")
-        await run.signal("go", "told", key="once")  # The process may have died before it sent this.
-        assert await run.result(timeout=30) == ["a 1", "a 2", "a 3", "a 4", "told"]
+        await run.signal("go", "sent", key="once")  # The process may have died before it sent this.
+        assert await run.result(timeout=30) == ["a 1", "a 2", "a 3", "a 4", "sent"]
 
 
 async def walk_queue(tmp_path: Path) -> None:

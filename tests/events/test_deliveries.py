@@ -31,7 +31,7 @@ async def sell(number: int) -> list[str]:
 
 
 class Receiver:
-    """A server of somebody else, on this machine."""
+    """A server of another company, on this machine."""
 
     def __init__(self) -> None:
         self.requests: list[tuple[dict[str, str], bytes]] = []

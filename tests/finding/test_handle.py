@@ -226,10 +226,10 @@ async def test_a_value_without_annotation_comes_back_exactly(engine: outlive.Eng
 @pytest.mark.parametrize("verb", ["result", "status", "info", "why", "history", "cancel", "resume", "signal"])
 async def test_every_verb_refuses_an_unknown_run(engine: outlive.Engine, verb: str) -> None:
     """No caller waits for a run that does not exist. [FB-R10 TS-R14]"""
-    run: RunHandle[Any] = engine.get("nobody")
+    run: RunHandle[Any] = engine.get("missing")
     args = ["name"] if verb == "signal" else []
 
-    with pytest.raises(RunNotFoundError, match="nobody"):
+    with pytest.raises(RunNotFoundError, match="missing"):
         await in_time(getattr(run, verb)(*args))
 
 

@@ -129,7 +129,7 @@ def registry_of(names: list[str]) -> Registry:
 async def main(arguments: argparse.Namespace) -> None:
     """Be a worker, begin the runs that the arguments name, and stop when it is asked to."""
     if arguments.alone:
-        # Nobody can see from outside whether the process lives, as if it were on a machine of its own.
+        # No other process can see from outside whether the process lives, as if it were on a machine of its own.
         vars(sessions)["this_process"] = str
     async with outlive.Engine(
         arguments.url,

@@ -1,7 +1,7 @@
 """A worker is lost for good: another one goes on with its runs.
 
 Lost in two ways: its process is killed, which its neighbours see at once though its lease is an hour long; or it
-stands still, which nobody can tell from a machine that is gone, so that its lease has to run out.
+stands still, which no worker can tell from a machine that is gone, so that its lease has to run out.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A worker is killed with -9 and started again under its name: it goes on with its own runs at once.
 
-Its lease is an hour long and, on a server, nobody can see that its process has died, so only its name brings them back.
+Its lease is an hour long and, on a server, no worker can see that its process has died: only its name brings them back.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ async def test_child_run_that_had_ended_is_not_run_again(world: World) -> None:
 
 
 async def test_two_workers_that_are_killed_both_go_on(world: World) -> None:
-    """Each had a run. Both are started again: both runs end, each was taken over once, and nobody did the work of the
+    """Each had a run. Both are started again: both runs end, each was taken over once, and neither did the work of the
     other. [SF-X5]"""
     world.hold("second")
     killed = [await world.worker(name, "--alone", "--begin", f"fleet_sequence:run-{name}") for name in "ab"]

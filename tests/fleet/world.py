@@ -134,7 +134,7 @@ class World:
             await store.close()
 
     async def lose(self, worker: ChildProcess, name: str, *, way: str) -> None:
-        """Let a worker vanish: `killed`, which others on its machine can see, or `frozen`, which nobody can."""
+        """Let a worker vanish: `killed`, which others on its machine can see, or `frozen`, which they cannot."""
         if way == "killed":
             worker.kill()
         else:
@@ -179,7 +179,7 @@ class World:
         else:
             gate.waiting.append(visit)
             gate.arrived.put_nowait(visit)
-        with suppress(ConnectionError):  # Whoever asked may be dead by now.
+        with suppress(ConnectionError):  # The process that asked may be dead by now.
             writer.write(await visit.answer)
             await writer.drain()
         writer.close()
@@ -188,7 +188,7 @@ class World:
 
     @asynccontextmanager
     async def client(self) -> AsyncIterator[outlive.Engine]:
-        """Somebody who looks at runs, and runs nothing."""
+        """An engine that looks at runs, and runs nothing."""
         async with outlive.Engine(self.place.url, worker=False, poll_seconds=0.02) as client:
             yield client
 
@@ -241,7 +241,7 @@ def _beat_for_the_last_time(beat: Beat) -> None:
     try:
         assert beat.renew(lease_seconds=PATIENCE_SECONDS)
         for _ in range(100):
-            # If it was renewed and nobody heard of it, the session may be over by the next time: that will do as well.
+            # If it was renewed and the answer was lost, the session may be over by the next time: that will do as well.
             with suppress(StoreUnavailableError):
                 beat.renew(lease_seconds=0.3)
                 return

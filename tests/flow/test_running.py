@@ -109,7 +109,7 @@ steps:
   wanted: { use: shop.say, with: { what: wanted } }
   idle: { use: shop.say, with: { what: idle } }
   deep: { use: shop.say, with: { what: deep } }
-  told: { use: shop.say, with: { what: "${{ steps.deep }}er" }, must_run: true }
+  said: { use: shop.say, with: { what: "${{ steps.deep }}er" }, must_run: true }
 output: "${{ steps.wanted }}"
 """
     assert await output_of(text) == "wanted"

@@ -52,7 +52,7 @@ async def test_a_store_in_use_is_checked_without_a_false_alarm(place: Place) -> 
             assert [] == [problem async for problem in checker.problems()]
             looked += checker.trees
             await asyncio.sleep(0)  # A store in memory never waits, and the runs have to move.
-            await asyncio.sleep(0)  # A store in memory never waits, and so would nobody else have a turn.
+            await asyncio.sleep(0)  # A store in memory never waits, and so no other task would have a turn.
         assert [STEPS * number for number in range(RUNS)] == await in_time(ends)
         await store.close()
     assert looked

@@ -109,7 +109,7 @@ ROWS = {
     "no status": (row("status", "'sucseeded'"), "cannot be read"),
     "wake_at": (row("wake_at", "1"), "wake_at is 1"),
     "no wake_at": (row("wake_at", "NULL", "new"), "wake_at is None"),
-    "owner": (row("owner", "'nobody'", "new"), "owner is"),
+    "owner": (row("owner", "'missing'", "new"), "owner is"),
     "no owner": (row("owner", "''", "owned"), "owner is"),
     "epoch": (row("epoch", "epoch + 1"), "epoch is"),
     "attempts": (row("attempts", "3"), "attempts is"),
@@ -135,11 +135,11 @@ ROWS = {
     "root of a child": (row("root_id", "'waits'", "tree~2"), "root_id is"),
     "number of a child": (row("number", "7", "tree~2"), "has a row and is not in the journal"),
     "a child that is gone": ("DELETE FROM {runs} WHERE id = 'tree~2'", "is in the journal and has no row"),
-    "a tag that finds nobody": ("DELETE FROM {tags} WHERE name = 'shop'", "is not found by its tag 'shop'"),
+    "a tag that finds no run": ("DELETE FROM {tags} WHERE name = 'shop'", "is not found by its tag 'shop'"),
 }
 
 
-ON_A_SERVER = ["no status", "id", "journal", "number of a child", "a child that is gone", "a tag that finds nobody"]
+ON_A_SERVER = ["no status", "id", "journal", "number of a child", "a child that is gone", "a tag that finds no run"]
 """Of every kind of repair one. Which field of a row it was makes no difference: a whole row is written."""
 
 
@@ -164,7 +164,7 @@ async def test_a_row_that_is_not_what_the_journal_tells_is_repaired(world: World
 
 @every_store
 async def test_a_row_that_the_journal_knows_nothing_of_is_removed(world: World, check: Check) -> None:
-    """A child that nobody ever made."""
+    """A row of a child that no event has created is removed."""
     columns = (
         "journal, root_id, parent_id, workflow, version, nonce, status, owner, epoch, attempts, created_at, updated_at"
     )
@@ -187,9 +187,9 @@ OTHERS = {
     "a root that is gone": ("DELETE FROM {runs} WHERE id = 'tree'", Kind.ORPHAN, "root has no row"),
     "a journal that is gone": (f"DELETE FROM {{events}} WHERE journal = {TREE}", Kind.ORPHAN, "no journal"),
     "a key of a row": ("UPDATE {runs} SET key = 100000 WHERE id = 'new'", Kind.ORPHAN, "no journal"),
-    "an event of nobody": ("UPDATE {events} SET journal = 100000 WHERE seq = 2 AND journal = " + TREE, Kind.ORPHAN,
+    "an event of no tree": ("UPDATE {events} SET journal = 100000 WHERE seq = 2 AND journal = " + TREE, Kind.ORPHAN,
                            "its root has no row"),
-    "mail of nobody": ("UPDATE {inbox} SET journal = 100000", Kind.ORPHAN, "not there"),
+    "mail of no tree": ("UPDATE {inbox} SET journal = 100000", Kind.ORPHAN, "not there"),
     "mail for no run": ("UPDATE {inbox} SET run = 5", Kind.MAIL, "for run 5, which is not there"),
     "mail of no kind": ("UPDATE {inbox} SET kind = 'whistle'", Kind.MAIL, "of no kind"),
     "mail that says nothing": ("UPDATE {inbox} SET payload = '{'", Kind.MAIL, "cannot be read"),
@@ -197,7 +197,7 @@ OTHERS = {
     "a key of mail that is forgotten": ("DELETE FROM {inbox_keys} WHERE key LIKE '%key-2'", Kind.MAIL, "is forgotten"),
     "a key of an ask that is gone": ("DELETE FROM {inbox_keys} WHERE key LIKE '%key-3'", Kind.MAIL, "is forgotten"),
     "an answer that is lost": ("UPDATE {inbox_keys} SET answer = NULL", Kind.MAIL, "answer to the ask with the key"),
-    "keys of nobody": ("UPDATE {inbox_keys} SET journal = 100000", Kind.ORPHAN, "not there"),
+    "keys of no tree": ("UPDATE {inbox_keys} SET journal = 100000", Kind.ORPHAN, "not there"),
     "a blob that is gone": ("DELETE FROM {blobs}", Kind.BLOB, "is missing"),
     "an item that is gone": ("DELETE FROM {items} WHERE index = 2", Kind.ITEM, "4 outcomes of items are stored"),
     "an item out of range": ("UPDATE {items} SET index = 9 WHERE index = 2", Kind.ITEM, "only 5 of them"),
@@ -205,23 +205,23 @@ OTHERS = {
     "an item with another result": ("UPDATE {items} SET result = '{\"v\":5}' WHERE index = 2", Kind.ITEM,
                                     "1 outcomes of items are not what the journal tells"),
     "an item that says nothing": ("UPDATE {items} SET result = '{' WHERE index = 2", Kind.ITEM, "cannot be read"),
-    "items of nobody": ("UPDATE {items} SET journal = 100000", Kind.ORPHAN, "not there"),
+    "items of no tree": ("UPDATE {items} SET journal = 100000", Kind.ORPHAN, "not there"),
     "items of no run": ("UPDATE {items} SET run = 3", Kind.ITEM, "the journal tells of 0"),
-    "an owner that nobody knows": ("DELETE FROM {workers} WHERE id = 'anvil'", Kind.OWNER, "anvil is not a worker"),
+    "an owner without a session": ("DELETE FROM {workers} WHERE id = 'anvil'", Kind.OWNER, "anvil is not a worker"),
     "a checkpoint that was moved": ("UPDATE {checkpoints} SET run_id = 'import-2' WHERE sequence = 9", Kind.CHECKPOINT,
                                     "checkpoint 9: checksum does not match"),
     "an empty output that is none": ("UPDATE {checkpoints} SET output = NULL WHERE run_id = 'tree'", Kind.CHECKPOINT,
                                      "checkpoint 4: checksum does not match"),
-    "a tag of nobody": ("INSERT INTO {tags} (name, value, created_at, run_key) VALUES ('a', 'b', 1, 100000)",
+    "a tag of no run": ("INSERT INTO {tags} (name, value, created_at, run_key) VALUES ('a', 'b', 1, 100000)",
                         Kind.DATABASE, "found by the tag 'a'"),
     "an item of a stream": (f"UPDATE {{stream_chunks}} SET body = (SELECT body FROM {{events}} WHERE journal = {TREE}"
                             " AND seq = 0)", Kind.STREAM, "a line has another checksum"),
     "a stream without items": ("DELETE FROM {stream_chunks}", Kind.STREAM, "ends at 1, and 0 items are stored"),
-    "a stream of nobody": ("UPDATE {streams} SET journal = 100000", Kind.ORPHAN, "streams hang on a tree"),
+    "a stream of no tree": ("UPDATE {streams} SET journal = 100000", Kind.ORPHAN, "streams hang on a tree"),
     "items of no stream": ("UPDATE {stream_chunks} SET stream = 100000", Kind.DATABASE, "hang on the key 100000"),
-    "a wait of nobody": ("INSERT INTO {waits} (name, created_at, run_key) VALUES ('a', 1, 100000)", Kind.DATABASE,
+    "a wait of no run": ("INSERT INTO {waits} (name, created_at, run_key) VALUES ('a', 1, 100000)", Kind.DATABASE,
                          "is found by waiting for 'a', which it does not"),
-    "a wait that finds nobody": ("DELETE FROM {waits} WHERE name = 'never'", Kind.DATABASE,
+    "a wait that finds no run": ("DELETE FROM {waits} WHERE name = 'never'", Kind.DATABASE,
                                  "waits for 'never', and is not found by it"),
 }  # fmt: skip
 
@@ -271,7 +271,7 @@ async def test_a_blob_with_another_content_is_found(world: World, check: Check) 
 
 @every_store
 async def test_message_that_no_worker_will_read_is_found_and_delivered(world: World, check: Check) -> None:
-    """A message waits, and its run is due for nobody: that is a lost wake-up."""
+    """A message waits, and its run is due for no worker: that is a lost wake-up."""
     world.damage("UPDATE {runs} SET wake_at = 9000000000000000 WHERE id = 'waits'")
 
     problems = await check()

@@ -1,4 +1,4 @@
-"""A store with a little of everything in it, and somebody who damages it."""
+"""A store with a little of everything in it, and the statements that damage it."""
 
 from __future__ import annotations
 

@@ -274,7 +274,7 @@ async def publishes_at_the_end() -> Any:
 @outlive.step
 async def tells_the_same_again() -> None:
     outlive.publish(row=1)
-    await stage.gate("told").pass_through()
+    await stage.gate("published").pass_through()
     outlive.publish(row=1)
     await stage.gate("again").pass_through()
 
@@ -289,13 +289,13 @@ async def test_a_published_value_that_is_repeated_is_not_written_again(
 ) -> None:
     """A step may publish the same value as often as it likes, and it is written once."""
     run = await engine.start(lets_a_step_repeat_itself)
-    await stage.gate("told").reached()
+    await stage.gate("published").reached()
 
     async def is_shown() -> bool:
         return await run.published() == {"row": 1}
 
     await until(is_shown)
-    stage.gate("told").open()
+    stage.gate("published").open()
     await stage.gate("again").reached()
     stage.gate("again").open()
     await in_time(run.result())

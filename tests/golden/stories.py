@@ -94,7 +94,7 @@ async def report(times: int) -> str:
 
 @outlive.workflow(name="golden.patience")
 async def patience() -> None:
-    """Wait for somebody who never comes."""
+    """Wait for a signal that never comes."""
     try:
         await outlive.wait_for_signal("never", str)
     finally:

@@ -24,7 +24,7 @@ def test_golden_history_replays(path: Path) -> None:
 
 
 def test_golden_histories_hold_every_kind_of_event() -> None:
-    """A kind that nobody replays may change its meaning unseen: whoever adds one tells a story with it."""
+    """A kind that no story replays may change its meaning unseen: the commit that adds one adds a story with it."""
     held = {type(event).__name__ for path in FILES for event in events_of(path)}
     known = {kind.__name__ for kind in get_args(AnyEvent)}
 

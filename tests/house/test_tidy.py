@@ -377,7 +377,7 @@ def imports_of(node: ast.Import | ast.ImportFrom) -> list[str]:
 
 
 def dotted_name(node: ast.expr, imports: dict[str, str]) -> str:
-    """Give the full name of what an expression refers to; a name that nobody imported is a builtin."""
+    """Give the full name of what an expression refers to; a name that was not imported is a builtin."""
     match node:
         case ast.Name(id=name):
             return imports.get(name, f"builtins.{name}")

@@ -16,8 +16,8 @@ WORDS = "whoever|somebody|nobody|anew|mend|mended|wish|wishes|herald|told"
 COY = re.compile(rf"\b({WORDS})\b", re.IGNORECASE)
 COY_MAX = 5
 """Lower it when you have made it fewer. Name the worker, the caller or the person instead."""
-COY_TESTS_MAX = 277
-"""The same for docstrings and comments of tests."""
+COY_TESTS_MAX = 1
+"""The limit for tests: the name of a signal in a golden journal, which may not change."""
 HALF = re.compile(
     r'^ *(?:async )?def (test_\w+)\([^"]*?\n +r?"""((?:And|Also|Of|What|The same|As)\b[^"\n]*)', re.MULTILINE
 )
@@ -48,7 +48,8 @@ def test_tests_hide_less_and_less_who_does_what() -> None:
     files = [path for path in (ROOT / "tests").rglob("*.py") if path != Path(__file__)]
     found = Counter({path.relative_to(ROOT).as_posix(): len(COY.findall(path.read_text("utf-8"))) for path in files})
 
-    assert found.total() <= COY_TESTS_MAX, f"{found.total()} coy words, {COY_TESTS_MAX} are allowed"
+    most = ", ".join(f"{name} {count}" for name, count in found.most_common(10) if count)
+    assert found.total() <= COY_TESTS_MAX, f"name the worker, the caller or the person in {most}"
 
 
 def test_what_users_read_says_who_does_what() -> None:

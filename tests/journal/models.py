@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from tests.journal.values import DATETIMES, PLAIN, TEXT
 
-NOBODY = UUID(int=0)
+NO_ID = UUID(int=0)
 
 
 class Colour(enum.Enum):
@@ -81,7 +81,7 @@ class Item:
     made: datetime | None = None
     day: date = date(2024, 1, 1)
     took: timedelta = timedelta()
-    id: UUID = NOBODY
+    id: UUID = NO_ID
     raw: bytes = b""
     counts: dict[int, int] = field(default_factory=dict)
     parts: list[Item] = field(default_factory=list)

@@ -231,7 +231,7 @@ def test_a_row_of_a_newer_format_is_left_for_a_newer_worker() -> None:
     ],
 )
 def test_a_kind_or_field_that_we_do_not_know_is_left_for_a_newer_worker(body: bytes) -> None:
-    """The checksum holds, so somebody meant it."""
+    """The checksum holds, so a newer release has written it."""
     with pytest.raises(FormatTooNewError):
         open_row(row_of(body), salt=SALT, run_id="r")
 

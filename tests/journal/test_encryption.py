@@ -45,7 +45,7 @@ def test_a_value_comes_back() -> None:
 @QUICK
 @given(st.binary(max_size=500).map(msgspec.json.encode), st.text(max_size=20))
 def test_any_value_comes_back_for_any_owner(data: bytes, owner: str) -> None:
-    """Whatever the bytes are, and whoever owns them."""
+    """Any bytes come back, and so they do for any owner."""
     payload, _ = packer().pack(data, "the value", of=owner)
 
     assert packer().unpack(payload, {}, owners=[owner]) == data
@@ -119,7 +119,7 @@ def test_new_values_have_the_current_key_and_old_ones_stay_readable() -> None:
 
 
 def test_a_missing_key_is_named() -> None:
-    """So that somebody can bring it back."""
+    """The error names the key, so that an operator can bring it back."""
     before, _ = packer("old", old=OLD).pack(b"1", "the value", of=MINE)
 
     with pytest.raises(UnreadableError, match=r"no key 'old' is here; put it into Encryption\(keys=\.\.\.\)"):
@@ -194,7 +194,7 @@ def test_every_changed_byte_is_noticed(place: int, change: int) -> None:
 @QUICK
 @given(st.binary(max_size=40))
 def test_any_bytes_are_refused_in_words(junk: bytes) -> None:
-    """Whatever somebody put there: also nothing at all."""
+    """Any bytes in the place of a value are refused: none at all, too."""
     with pytest.raises(UnreadableError, match="something encrypted"):
         Encryption({"new": NEW}, "new").decode(junk, context=b"")
 

@@ -387,7 +387,7 @@ def test_text_with_a_lone_surrogate_does_not_lose_the_failure(where: str) -> Non
 
 @pytest.mark.parametrize("where", ["message", "arguments", "attribute", "attributes", "notes", "note", "cause"])
 def test_a_huge_exception_does_not_make_a_huge_row(where: str) -> None:
-    """Somebody puts a whole response into an exception; the journal keeps its beginning."""
+    """A step puts a whole response into an exception; the journal keeps its beginning."""
     huge = "x" * 2_000_000
     error = Odd(huge) if where == "message" else Odd("small")
     if where == "arguments":

@@ -85,7 +85,7 @@ def fold(*events: AnyEvent) -> Fold:
 
 
 def test_a_new_run_waits_for_a_worker() -> None:
-    """Due at once, owned by nobody."""
+    """A new run is due at once and has no owner."""
     root = fold(created(tags={"a": "b"}, timeout_at=99)).root
 
     assert (root.id, root.number, root.root_id, root.parent_id) == ("r", 0, "r", None)
@@ -168,7 +168,7 @@ def snapshot(first: RunCreated, **fields: Any) -> SnapshotTaken:
 
 
 def test_rows_are_the_same_behind_a_snapshot_and_from_it_on() -> None:
-    """Whoever reads only what is left knows as much of the root; the children are gone."""
+    """A reader of what is left knows as much of the root; the children are gone."""
     first = created(worker="w", timeout_at=99, tags={"a": "b"}, notify="other")
     lived = fold(first, child(), RunSucceeded(at=20, run=1, result=ONE), RunPublished(at=25, payload=ONE))
     event = snapshot(first, published=ONE)

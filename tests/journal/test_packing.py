@@ -104,7 +104,7 @@ def test_a_larger_value_is_a_blob_known_by_its_content(size: int) -> None:
 
 @pytest.mark.parametrize("packer", [PLAIN, ZIPPED, BOTH], ids=["plain", "zipped", "both"])
 def test_a_value_above_the_limit_is_refused(packer: Packer) -> None:
-    """Measured before any codec: what somebody must hold in memory counts, not how well it compresses."""
+    """A value is measured before any codec: its size in memory counts, not how well it compresses."""
     packer.pack(json_of(BYTES_MAX), "the value")
 
     with pytest.raises(PayloadTooLargeError, match=r"result of step x has 1,001 bytes and the limit payload_bytes_max"):
@@ -176,7 +176,7 @@ class Careless:
 
 
 def test_a_codec_that_gives_no_bytes_is_named() -> None:
-    """When it writes the value is refused, when it reads it is unreadable; nobody is blamed but the codec."""
+    """When it writes the value is refused, when it reads it is unreadable; the error blames the codec alone."""
     packer = Packer(LIMITS, [Careless()])
     written = Payload(data=base64.b64encode(b"1").decode(), via=("careless",))
 
@@ -233,7 +233,7 @@ class WrongKey:
     name = "zlib"
 
     def encode(self, data: bytes) -> bytes:
-        """Nobody calls this."""
+        """Never called."""
         return data
 
     def decode(self, data: bytes) -> bytes:

@@ -142,7 +142,7 @@ def test_arguments_are_fields_by_the_names_of_their_parameters() -> None:
 
 
 def test_positional_arguments_of_an_unknown_workflow_are_hidden() -> None:
-    """Nobody knows their names; objects have fields of their own."""
+    """Their names are not known; objects have fields of their own."""
     event = created(SECRET, {"user": "ann", "password": SECRET}, [SECRET])
 
     assert input_of(shown(event, fields=("password",))[0]) == [HIDDEN, {"user": "ann", "password": HIDDEN}, HIDDEN]

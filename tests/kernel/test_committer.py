@@ -309,7 +309,7 @@ async def test_log_says_once_that_the_store_is_away_and_once_that_it_is_back(
 async def test_store_has_answered_only_what_it_was_given(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, *, is_answered: bool
 ) -> None:
-    """A start that is withdrawn before the store took it says nothing of the store: whoever starts next has the whole
+    """A start that is withdrawn before the store took it says nothing of the store: the next start has the whole
     time."""
     monkeypatch.setattr(patience, "BACKOFF_FIRST_SECONDS", 0.001)
     store, heard = Planned(), Heard()

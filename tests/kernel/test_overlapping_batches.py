@@ -47,11 +47,11 @@ async def test_outcomes_are_answered_while_the_next_batch_is_with_the_store() ->
     committer = new_committer(store)
 
     for tree in trees:
-        committer.submit(tree.change(stepped(store)), lambda outcome, journal: store.notes.append("told"))
+        committer.submit(tree.change(stepped(store)), lambda outcome, journal: store.notes.append("answered"))
     assert await committer.drain(outage_seconds_max=5)
 
     half = [f"batch of {BATCH_MIN}"]
-    assert store.notes == half * 2 + ["told"] * 2 * BATCH_MIN
+    assert store.notes == half * 2 + ["answered"] * 2 * BATCH_MIN
 
 
 async def test_a_conflict_is_answered_before_anything_else_is_written() -> None:

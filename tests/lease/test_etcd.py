@@ -92,7 +92,7 @@ async def test_worker_that_beats_no_more_is_heard_of_and_its_run_claimed(
 
 
 async def test_released_session_is_heard_of_at_once(etcd_url: str, open_leases: Opener) -> None:
-    """Nobody waits for its lease."""
+    """No worker waits for the lease of a session that was released."""
     leaving, watcher = await open_leases(etcd_url), await open_leases(etcd_url)
     bell = Bell()
     watcher.watch(bell.ring)
@@ -144,7 +144,7 @@ async def test_next_session_of_a_worker_is_rung_instead_of_the_one_before(etcd_u
 
 
 async def test_new_session_is_not_taken_for_lost(etcd_url: str, open_leases: Opener, store: Store) -> None:
-    """Its key is there before its row, whoever looks at whichever moment."""
+    """The key of a session is there before its row, at whichever moment a worker looks."""
     watcher, arriving = await open_leases(etcd_url), await open_leases(etcd_url)
     register, seen = store.register_worker, []
 
@@ -162,7 +162,7 @@ async def test_new_session_is_not_taken_for_lost(etcd_url: str, open_leases: Ope
 async def test_session_that_begins_during_a_look_is_not_taken_for_lost(
     store: Store, etcd_url: str, open_leases: Opener
 ) -> None:
-    """Rows are read before keys: whoever has a row by then has a key."""
+    """Rows are read before keys: a session that has a row by then has a key."""
     watcher, arriving = await open_leases(etcd_url), await open_leases(etcd_url)
     await enlist(arriving, "first")
     list_workers = store.list_workers
@@ -179,7 +179,7 @@ async def test_session_that_begins_during_a_look_is_not_taken_for_lost(
 async def test_session_whose_lease_ran_out_while_it_began_does_not_begin(
     store: Store, etcd_url: str, open_leases: Opener
 ) -> None:
-    """The store took longer than the lease: nobody counts on what is over already."""
+    """The store took longer than the lease: no worker counts on a lease that is over already."""
     watcher, arriving = await open_leases(etcd_url), await open_leases(etcd_url)
     bell = Bell()
     watcher.watch(bell.ring)
@@ -201,10 +201,11 @@ async def test_session_whose_lease_ran_out_while_it_began_does_not_begin(
 async def test_session_kept_otherwise_is_not_judged(
     store: Store, etcd_url: str, etcd_server: EtcdServer, open_leases: Opener
 ) -> None:
-    """By the store, by nobody, or under another prefix; but a process that is seen to be gone is gone."""
+    """A session that the store keeps, that nothing keeps, or that is under another prefix is not judged; but a process
+    that is seen to be gone is gone."""
     watcher, elsewhere = await open_leases(etcd_url), await open_leases(f"{etcd_url}-other")
     await enlist(StoreLeases(store), "by the store")
-    await enlist(NoLeases(store), "by nobody")
+    await enlist(NoLeases(store), "by nothing")
     await enlist(elsewhere, "elsewhere", lease_seconds=SHORT_SECONDS)
     await enlist(StoreLeases(store), "gone", process=GONE)
 
@@ -361,7 +362,7 @@ async def test_beat_of_an_unknown_session_is_refused(etcd_url: str, open_leases:
 
 
 async def test_leases_do_not_open_without_etcd(store: Store) -> None:
-    """The error names every endpoint and why, and is raised at once: nobody waits for what refuses."""
+    """The error names every endpoint and why, and is raised at once: no caller waits for an endpoint that refuses."""
     leases = EtcdLeases(store, parse_address("etcd://127.0.0.1:1,127.0.0.1:2/x"), clock=SystemClock())
 
     with pytest.raises(StoreUnavailableError, match=r"refused; .*refused") as away:
@@ -378,7 +379,7 @@ async def test_leases_do_not_open_without_etcd(store: Store) -> None:
 async def test_etcd_that_is_killed_costs_time_and_no_session(
     store: Store, etcd_program: None, open_leases: Opener, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Beats fail meanwhile, nobody is judged but by process, and everything goes on after its restart."""
+    """Beats fail meanwhile, sessions are judged by their process alone, and everything goes on after its restart."""
     clock = JumpingClock()
     with EtcdServer() as server:
         leases, watcher = await open_leases(server.url()), await open_leases(server.url(), clock=clock)
@@ -427,7 +428,7 @@ async def test_session_ends_in_the_store_while_etcd_is_away(
 
 
 async def test_etcd_that_lost_its_data_is_another_place(store: Store, etcd_program: None, open_leases: Opener) -> None:
-    """Sessions notice it by themselves and begin again; nobody who has not is taken for lost by the new place."""
+    """Sessions notice it and begin again; a session that has not begun again is not taken for lost by the new place."""
     with EtcdServer() as server:
         leases = await open_leases(server.url())
         before = leases.name

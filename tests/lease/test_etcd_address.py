@@ -98,7 +98,7 @@ def test_password_is_in_no_error(url: str) -> None:
 
 @pytest.mark.parametrize("url", ["etcd://me@a", "etcd://me:@a"])
 def test_user_needs_a_password(url: str) -> None:
-    """etcd's gateway knows nobody by certificate."""
+    """The gateway of etcd does not know a user by a certificate."""
     with pytest.raises(LeaseUrlError, match="belong together"):
         parse_address(url)
 

@@ -61,7 +61,7 @@ async def test_user_with_the_prefix_does_everything(server: EtcdServer, open_lea
     ("user", "prefix", "reason"),
     [
         ("worker:wr0ng", "outlive", "check user and password"),
-        ("nobody:wr0ng", "outlive", "check user and password"),
+        ("stranger:wr0ng", "outlive", "check user and password"),
         (f"worker:{PASSWORD}", "elsewhere", "needs to read and write the keys under the prefix"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Three nodes of etcd, killed and paused: beats fail for a moment, nobody alive is lost, and the fence holds."""
+"""Three nodes of etcd, killed and paused: beats fail for a moment, no live worker is lost, and the fence holds."""
 
 import asyncio
 from collections.abc import Callable
@@ -113,14 +113,14 @@ async def test_dead_session_is_replaced_and_cannot_write(
 async def test_cluster_without_a_majority_says_so_at_once(
     etcd_cluster: EtcdCluster, cluster_url: str, open_leases: Opener
 ) -> None:
-    """Nobody waits for a leader that cannot be; and when one node is back, everything goes on."""
+    """No caller waits for a leader that cannot be; when one node is back, everything goes on."""
     leases = await open_leases(cluster_url)
     await enlist(leases, "living")
     beat = leases.open_beat("living")
     first, second, third = etcd_cluster.nodes
     first.kill()
     second.kill()
-    while third.leader_id:  # noqa: ASYNC110 (etcd tells nobody)
+    while third.leader_id:  # noqa: ASYNC110 (etcd does not announce it)
         await asyncio.sleep(LOOK_SECONDS)
 
     with pytest.raises(StoreUnavailableError, match=rf":{third.port}: no leader"):

@@ -1,7 +1,7 @@
 """Engines whose leases are in etcd, and whose runs are in PostgreSQL: what happens to runs when either worker or etcd
 goes away.
 
-All workers of these tests live in one process, which does not die: nobody but etcd can tell that one of them has.
+All workers of these tests live in one process, which does not die: only etcd can tell that one of them has.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ async def test_run_of_a_worker_that_went_silent_goes_on_when_etcd_says_so(postgr
 
 
 async def test_run_of_a_worker_that_stops_goes_on_at_once(postgres_url: str, etcd_url: str) -> None:
-    """Nobody waits for a lease of a minute."""
+    """The other worker does not wait for a lease of a minute."""
     async with engine_on(postgres_url, etcd_url, lease_seconds=LONG_SECONDS) as second:
         async with engine_on(postgres_url, etcd_url, lease_seconds=LONG_SECONDS) as first:
             await first.start(leased, "a", id="a")
@@ -120,7 +120,7 @@ async def test_worker_that_cannot_reach_etcd_is_fenced_and_replaced(
 async def test_etcd_that_is_killed_stops_the_fleet_and_its_return_moves_it_on(
     postgres_url: str, etcd_program: None
 ) -> None:
-    """Everybody lets go in time, because nobody can prove that they may hold on; nothing is lost or done twice."""
+    """Workers release their runs in time, because none can prove that it owns them; nothing is lost or done twice."""
     with EtcdServer() as server:
         async with engine_on(postgres_url, server.url()) as first, engine_on(postgres_url, server.url()) as second:
             await first.start(leased, "a", id="a")

@@ -54,7 +54,7 @@ class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_POST(self) -> None:
-        """Answer as told; whoever authenticates is let in."""
+        """Answer with the body of the server; every login succeeds."""
         self.rfile.read(int(self.headers["Content-Length"]))
         is_login = self.path.endswith("authenticate")
         body = b'{"token":"abc"}' if is_login else self.server.body
@@ -197,7 +197,7 @@ def test_stream_that_breaks_says_how(stub: Stub, gateway: Gateway, monkeypatch: 
 
 
 def test_gateway_that_was_interrupted_asks_no_endpoint(stub: Stub, gateway: Gateway) -> None:
-    """Whoever closes it does not wait for one more answer."""
+    """The thread that closes the gateway does not wait for one more answer."""
     stub.body = b'{"ID":"1"}'
     gateway.interrupt()
 
@@ -359,7 +359,7 @@ class Slow:
         return self.is_ours
 
     def close(self) -> None:
-        """Note whether somebody still waits for an answer."""
+        """Note whether a thread still waits for an answer."""
         self.was_waited_for = not self.gate.is_set()
         self.closed.set()
 
@@ -378,7 +378,7 @@ def test_store_that_takes_its_time_does_not_end_a_session_that_etcd_keeps(stub: 
 
 
 def test_beat_of_the_store_is_closed_when_it_is_not_used_any_more(stub: Stub, gateway: Gateway) -> None:
-    """By the thread that waits for its answer, for which whoever closes does not wait."""
+    """The thread that waits for its answer closes it, and the thread that ends the beat does not wait for that."""
     stub.body = b'{"result":{"TTL":"10"}}'
     slow, times = Slow(), iter([0.0, *[BACKSTOP_SECONDS_MIN * DUE_SHARE + 1] * 100])
     beat = EtcdBeat(gateway, slow, 1, monotonic=lambda: next(times))

@@ -56,7 +56,7 @@ async def test_client_without_a_certificate_is_not_let_in(
 async def test_server_with_an_unknown_certificate_is_not_talked_to(
     server: EtcdServer, authority: Authority, open_leases: Opener, tmp_path: Path
 ) -> None:
-    """Signed by somebody else."""
+    """A certificate that another authority has signed is refused."""
     other = Authority(tmp_path, name="other")
     cert, key = authority.issue("worker")
 

@@ -1,4 +1,4 @@
-"""Leases of a process that is alone: they keep the contract, need no beat, and take whoever else is found for dead."""
+"""Leases of a process that is alone: they keep the contract, need no beat, and take other sessions for dead."""
 
 import pytest
 

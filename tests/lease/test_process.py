@@ -54,7 +54,7 @@ def test_killed_process_is_gone_before_its_parent_has_noticed(other: "subprocess
 
 
 def test_killed_process_is_gone_when_its_number_is_free(other: "subprocess.Popen[str]") -> None:
-    """Nobody has it."""
+    """A number that no process has belongs to a process that is gone."""
     name = name_of(other)
     other.kill()
     other.wait()

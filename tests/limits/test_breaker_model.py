@@ -212,7 +212,7 @@ def test_a_trial_that_is_withdrawn_leaves_its_place_to_another() -> None:
 
 
 def test_asking_twice_for_one_trial_is_asking_once() -> None:
-    """Whoever does not know whether it was given may ask again."""
+    """A caller that does not know whether the trial was given may ask again."""
     caller = Caller()
     caller.fail(3)
     caller.wait(10)
@@ -314,7 +314,7 @@ def test_an_open_breaker_lets_no_attempt_through_and_a_trying_one_few(
         "half a failure",
         "no tuple",
         "no exception",
-        "an unknown wish",
+        "an unknown option",
     ],
 )
 def test_an_invalid_breaker_is_refused(wrong: dict[str, object]) -> None:

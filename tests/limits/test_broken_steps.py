@@ -194,7 +194,7 @@ def away(*, is_away: bool) -> None:
 
 
 async def break_it(engine: TestEngine, step: str = "pay") -> None:
-    """Fail until the breaker is open; nobody waits for it yet."""
+    """Fail until the breaker is open; no step waits for it yet."""
     while not engine.counters.breakers_opened:
         with pytest.raises(RunFailedError, match="NoAnswerError"):
             await (await engine.start(failing, step)).result()
@@ -365,7 +365,7 @@ async def test_a_roll_back_waits_whatever_the_breaker_says(world: World) -> None
 
 @pytest.mark.parametrize("step", ["pay", "pay_together"])
 async def test_a_call_that_is_cancelled_counts_as_a_failure(world: World, step: str) -> None:
-    """Who is cancelled in the middle of a call was too slow for somebody."""
+    """A call that is cancelled in the middle was too slow for its caller."""
     stage.values["hangs"] = ["slow 1", "slow 2"]
     async with world.engine(patience_seconds=0.05) as engine:
         for what in ("slow 1", "slow 2"):
@@ -478,7 +478,7 @@ async def test_a_shared_breaker_is_open_for_all(world: World) -> None:
 
 
 async def test_a_trial_whose_process_dies_does_not_block_for_ever(world: World) -> None:
-    """Nobody hears of it for half a minute: it has failed, and after the reset time there is another trial."""
+    """No report of it comes for half a minute: it has failed, and after the reset time there is another trial."""
     stage.values["hangs"] = ["trial"]
     engine = await world.engine(patience_seconds=0.05).__aenter__()
     await break_it(engine, "pay_together")
@@ -544,7 +544,7 @@ async def test_the_next_question_comes_behind_what_was_reported_before(world: Wo
 
 @pytest.mark.parametrize("error", [StoreUnavailableError, CommitUnknownError])
 async def test_a_store_that_is_away_is_waited_for(world: World, error: type[StoreUnavailableError]) -> None:
-    """Nobody is called who was not counted, and nothing is lost."""
+    """A step that was not counted is not called, and nothing is lost."""
     engine = world.engine()
     moody = watch_through(engine, lambda store: Moody(store, [error("the cells", "it is away") for _ in range(2)]))
     async with engine:
@@ -570,7 +570,7 @@ async def test_an_answer_that_makes_no_sense_fails_no_step(world: World) -> None
     ids=["own", "shared"],
 )
 async def test_a_trial_is_given_back_when_the_limit_cannot_be_asked(world: World, rare: str, often: str) -> None:
-    """Nobody may call while the limit makes no sense, but another step may be the trial, and at once."""
+    """No step may call while the limit makes no sense, but another step may be the trial, and at once."""
     engine = world.engine()
     moody = watch_through(engine, lambda store: Moody(store, [], of="limit/"))
     async with engine:
@@ -588,7 +588,7 @@ async def test_a_trial_is_given_back_when_the_limit_cannot_be_asked(world: World
 
 @pytest.mark.parametrize("error", [CommitUnknownError("the cells", "it is away"), LookupError("a bug")], ids=type)
 async def test_a_good_trial_is_reported_again_if_its_answer_was_lost(world: World, error: Exception) -> None:
-    """ObserverFacts of a trial twice is hearing of it once, so nobody has to wait until it is given up."""
+    """A second report of a trial changes nothing, so it is repeated, and no step waits until the trial is given up."""
     away(is_away=True)
     engine = world.engine()
     moody = watch_through(engine, lambda store: Moody(store, []))
@@ -633,7 +633,7 @@ async def test_a_store_that_makes_no_sense_gets_a_pause_before_the_next_report(
 
 
 async def test_a_cell_that_cannot_be_read_begins_empty(world: World) -> None:
-    """Another release may have written it; nobody can wait for that."""
+    """Another release may have written it; no step can wait for that release."""
     async with world.engine() as engine:
         await store_of(engine).change_cell("breaker/shared", lambda data, now_at: (b'{"phase": 7}', None))
 

@@ -71,7 +71,7 @@ def reset() -> None:
 
 
 def check_hours(survivor: Survivor) -> None:
-    """One call in an hour, whoever died when."""
+    """One call in an hour, at whichever moment a process died."""
     assert max(Counter(hour for _, hour in stage.calls).values()) == 1
 
 

@@ -211,7 +211,7 @@ async def test_shared_breaker_gets_outcomes_in_their_order(world: World) -> None
 
 
 async def test_trial_that_is_cancelled_while_it_asks_leaves_its_place_to_another(world: World) -> None:
-    """The store lets it through when it is gone already: nobody has to wait until it would have failed."""
+    """The store lets it through when it is gone already: no other step waits until it would have failed."""
     engine = world.engine()
     store = watch_through(engine, Ordered)
     async with engine:

@@ -429,7 +429,7 @@ def test_wrong_limit_or_breaker_is_refused_when_a_step_is_defined(options: dict[
 
 
 async def test_outside_of_a_run_a_step_is_a_plain_function() -> None:
-    """Nobody is asked."""
+    """A call outside of a run asks no limit."""
     stage.values["world"] = World("memory:")
 
     assert ["a", "b"] == [await hourly("a"), await hourly("b")]

@@ -1,4 +1,4 @@
-"""Rate limits as arithmetic: never more than the tiers allow, whoever asks when, and everybody gets a turn."""
+"""Rate limits as arithmetic: never more than the tiers allow, whenever callers ask, and every caller gets a turn."""
 
 from __future__ import annotations
 
@@ -194,7 +194,7 @@ TIERS = st.one_of(
 
 
 class Asks(NamedTuple):
-    """Somebody comes so many microseconds later."""
+    """A caller comes `later` microseconds after the one before."""
 
     later: int
     cost: int
@@ -282,7 +282,7 @@ WRONG: dict[str, Callable[[], object]] = {
     "no name": lambda: RateLimit("", TokenBucket(1)),
     "too long a name": lambda: RateLimit("x" * 201, TokenBucket(1)),
     "the same tier twice": lambda: RateLimit("api", TokenBucket(1), TokenBucket(1)),
-    "an unknown wish": lambda: RateLimit("api", TokenBucket(1), when_full="drop"),  # type: ignore[arg-type]
+    "an unknown option": lambda: RateLimit("api", TokenBucket(1), when_full="drop"),  # type: ignore[arg-type]
     "a cost that never fits": lambda: check_cost(RateLimit("api", TokenBucket(1)), 2),
     "a negative cost": lambda: check_cost(RateLimit("api", TokenBucket(1)), -1),
     "half a call": lambda: check_cost(RateLimit("api", TokenBucket(5)), 0.5),  # type: ignore[arg-type]

@@ -91,7 +91,7 @@ async def test_trial_that_is_over_says_nothing_more() -> None:
 
 
 async def test_engine_that_has_stopped_says_nothing_more() -> None:
-    """Its trial fails when nobody has heard of it for long enough."""
+    """The trial of a stopped engine fails in the store, which has had no report of it for long enough."""
     trial = Trial()
     trial.breakers.is_closed = True
     assert 0 == trial.ring()
@@ -99,7 +99,7 @@ async def test_engine_that_has_stopped_says_nothing_more() -> None:
 
 @pytest.mark.parametrize("which", [{"shared": False}, {"is_trial": False}], ids=["not shared", "no trial"])
 async def test_only_the_trial_of_a_shared_breaker_says_anything(which: dict[str, bool]) -> None:
-    """Nobody else could take it for dead."""
+    """No other process could take any other attempt for dead."""
     assert [] == Trial(**which).clock.alarms
 
 

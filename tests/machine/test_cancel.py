@@ -37,7 +37,7 @@ async def cancel_release(data: Data) -> None:
     """An undo that holds, or fails, as the test wants."""
     await work("undo")
     if stage.values.get("trouble"):
-        raise TroubleError("nobody answers")
+        raise TroubleError("the bank is silent")
     release(data)
 
 
@@ -96,7 +96,7 @@ async def test_a_machine_that_is_cancelled_before_it_begins_does_nothing(place: 
 
 
 async def test_cancelling_a_machine_twice_is_cancelling_it_once(engine: outlive.Engine) -> None:
-    """The second wish changes neither the reason nor the roll-back; after the end it says nothing. [CA-C15]"""
+    """The second cancellation changes neither the reason nor the roll-back; after the end it says nothing. [CA-C15]"""
     run = await engine.start(failing, Data(["wait"]))
     await waits(run)
     await run.cancel(reason="enough")
@@ -187,7 +187,7 @@ async def test_a_cancel_whose_undo_fails_parks_the_machine(engine: outlive.Engin
     run = await engine.start(failing, Data(["wait"]))
     await waits(run)
     await run.cancel(reason="enough")
-    assert "nobody answers" in await parks(run)
+    assert "the bank is silent" in await parks(run)
 
     stage.values["trouble"] = False
     await run.resume()
@@ -214,7 +214,7 @@ async def test_a_second_cancel_gives_up_on_an_undo_that_fails(engine: outlive.En
 
 
 async def test_another_process_can_cancel_a_machine_that_no_worker_has_in_memory(place: Place) -> None:
-    """The wish waits in the store; whoever comes next fulfils it, with the code of today. [CA-C18 CA-U10]"""
+    """The cancellation waits in the store; the next worker fulfils it, with the code of today. [CA-C18 CA-U10]"""
     async with place.engine() as first:
         await waits(await first.start(waiting, Data(), id="run-1"))
     async with place.engine(worker=False) as client:

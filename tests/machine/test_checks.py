@@ -52,7 +52,7 @@ async def go_round() -> Literal[S.LOOP]:
 
 
 async def go_anywhere() -> S:
-    """Nobody knows."""
+    """The next state is a matter of chance."""
     return S.END if outlive.random() else S.LOOP
 
 
@@ -171,7 +171,7 @@ async def test_an_invalid_machine_cannot_be_started() -> None:
 
 
 async def test_a_worker_with_an_invalid_machine_parks_its_runs(place: Place) -> None:
-    """Somebody else started it; new code can go on."""
+    """A process without the machine started it; new code can go on."""
     async with place.engine(worker=False) as client:
         await client.start(whole("late"), id="run-1")
     broken = machine("late")
@@ -207,7 +207,7 @@ def test_a_definition_that_cannot_be_is_refused_at_once() -> None:
 
 
 async def needy(data: None, more: int) -> S:
-    """Nobody gives it more."""
+    """The machine gives it one argument."""
     return S.END
 
 

@@ -60,7 +60,7 @@ instant.timer(S.WORK, AT, then=S.DONE)
 
 
 async def test_a_timer_goes_on_where_it_was_after_a_crash(place: Place) -> None:
-    """Cano's begins again; here an hour is an hour, whoever waits for it."""
+    """A timer of Cano begins again; here an hour is an hour, whichever worker waits for it."""
     first = await place.engine().__aenter__()
     await waits(await first.start(pause, Data(), id="run-1"))
     place.clock.skip(seconds=3000)

@@ -85,7 +85,7 @@ async def count_on(data: int) -> tuple[S, int]:
 
 @endless.state(S.ASK)
 async def stop(data: int) -> S:
-    """Nobody comes here."""
+    """Never reached."""
     return S.DONE
 
 

@@ -28,7 +28,7 @@ async def check_trips(meeting_place: Place, ledger: Path, trials: dict[str, Any]
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(120)  # Some ten seconds where nobody else is busy: fifty processes.
+@pytest.mark.timeout(120)  # Some ten seconds where no other process is busy: fifty processes.
 @pytest.mark.parametrize("moment", ["BEFORE", "AFTER"])
 async def test_forty_sagas_survive_a_kill_at_every_commit(meeting_place: Place, tmp_path: Path, moment: str) -> None:
     """Forty sagas are whole or rolled back after a kill at every commit, and one more kill of the process that goes on.

@@ -60,7 +60,7 @@ def go_plainly() -> S:
 
 
 async def want_two(data: None, more: int) -> S:
-    """Nobody gives it more."""
+    """The machine gives it one argument."""
     return S.END
 
 
@@ -76,7 +76,7 @@ async def give(data: None, cursor: int | None) -> AsyncGenerator[tuple[int, int]
 
 @outlive.step
 async def mistakes_two(data: None, more: int) -> None:
-    """Nobody gives it more."""
+    """The machine gives it one argument."""
 
 
 STRANGER = r"<Other.BEGIN: 'begin'> is not a state of S"

@@ -143,7 +143,7 @@ async def again(data: dict[str, int]) -> S:
 
 
 async def test_a_run_that_a_policy_parks_is_observed_without_its_state(place: Place) -> None:
-    """Nobody has read its journal, and nobody has taken it over."""
+    """No worker has read its journal, and none has taken it over."""
     stage.gate("work")
     first = await place.engine().__aenter__()
     await first.start(many, {}, id="run-1")

@@ -192,7 +192,7 @@ async def test_an_undo_that_fails_for_good_is_observed_with_the_parking(engine: 
 
 @pytest.mark.parametrize("end", [RunCancelledError, RunTimedOutError])
 async def test_a_cancel_and_a_timeout_are_observed_before_what_they_undo(place: Place, end: type[Exception]) -> None:
-    """The wish first, then the roll-back, then the end."""
+    """The cancellation or the timeout comes first, then the roll-back, then the end."""
     async with place.engine() as engine:
         run = await engine.start(heard, Order(waits=True))
         await waits(run)
@@ -205,8 +205,8 @@ async def test_a_cancel_and_a_timeout_are_observed_before_what_they_undo(place: 
         with pytest.raises(end):
             await in_time(run.result())
 
-    wish = "cancelled" if end is RunCancelledError else "timed_out"
-    assert recorder.hooks() == [wish, "undo_begun", "undo_done", "ended"]
+    first = "cancelled" if end is RunCancelledError else "timed_out"
+    assert recorder.hooks() == [first, "undo_begun", "undo_done", "ended"]
     if end is RunCancelledError:
         assert recorder.facts("cancelled")[0].reason == "too late"
     status = "cancelled" if end is RunCancelledError else "timed_out"
@@ -240,7 +240,7 @@ async def test_a_take_over_is_observed_and_nothing_that_was_observed_before(plac
 
 
 async def test_a_clean_stop_is_a_take_over_too(place: Place) -> None:
-    """Whoever goes on says so; a run that only slept does not."""
+    """A run that was under way is reported as resumed; a run that only slept is not."""
     stage.gate("pay")
     async with place.engine() as first:
         await first.start(heard, Order(waits=True), id="sleeps")
@@ -258,7 +258,7 @@ async def test_a_clean_stop_is_a_take_over_too(place: Place) -> None:
 
 
 async def test_a_run_that_another_process_created_is_observed_from_its_first_state(place: Place) -> None:
-    """Nobody has heard of it when the first worker takes it: routers and all."""
+    """No worker has seen it before the first one takes it: routers are observed, too."""
     async with place.engine(worker=False) as client:
         await client.start(heard, Order(), id="order-1")
     assert recorder.heard == []

@@ -48,7 +48,7 @@ def release(data: Data) -> None:
 
 
 async def open_pool() -> str:
-    """A resource, which nobody sets up who runs nothing."""
+    """A resource, which a worker that runs nothing does not set up."""
     stage.call("set up")
     return "pool"
 
@@ -116,7 +116,7 @@ async def test_a_machine_that_may_not_go_on_by_itself_waits_for_a_person(
 
 
 async def test_a_machine_goes_on_by_itself_unless_it_is_said_otherwise(place: Place) -> None:
-    """A worker that was lost needs nobody to resume anything. [CA-X1]"""
+    """No person has to resume the machines of a worker that was lost. [CA-X1]"""
     await lose_worker(place, plain)
     stage.gate("WORK").open()
 
@@ -220,7 +220,7 @@ async def test_a_machine_that_is_resumed_too_late_is_rolled_back(place: Place) -
 
 
 async def test_a_machine_that_was_cancelled_before_it_was_taken_over_runs_nothing_more(place: Place) -> None:
-    """It is rolled back by whoever takes it, whether it may be resumed or not. [CA-U19 CA-U10]"""
+    """The worker that takes it rolls it back, whether it may be resumed or not. [CA-U19 CA-U10]"""
     await lose_worker(place, strict)
     async with place.engine(worker=False) as client:
         await client.cancel("run-1", reason="enough")

@@ -51,7 +51,7 @@ async def check_orders(place: Place, path: Path, trials: Collection[str]) -> Non
             assert {ends[name] for name in names} == {RunStatus.FAILED if refusal else RunStatus.SUCCEEDED}
 
 
-@pytest.mark.timeout(120)  # Some ten seconds where nobody else is busy: thirty processes.
+@pytest.mark.timeout(120)  # Some ten seconds where no other process is busy: thirty processes.
 @pytest.mark.parametrize("moment", ["AFTER", pytest.param("BEFORE", marks=pytest.mark.slow)])
 async def test_every_kill_leaves_the_same_ledger(meeting_place: Place, tmp_path: Path, moment: str) -> None:
     """Function, machine and flow leave the same ledger side by side after a SIGKILL at every commit.

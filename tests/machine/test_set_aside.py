@@ -1,5 +1,5 @@
 """Messages that a machine could not read, beyond the snapshots that take the place of its journal; and a snapshot that
-nobody can read."""
+no code can read."""
 
 from __future__ import annotations
 

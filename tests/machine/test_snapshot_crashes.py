@@ -30,7 +30,7 @@ async def test_a_machine_of_every_kind_survives_crashes_around_its_snapshots(opt
 
 
 async def test_random_numbers_and_signals_are_the_same_behind_a_snapshot(options: dict[str, Any]) -> None:
-    """Whoever has lived through it goes on as who begins there does."""
+    """A run that has lived through its journal goes on as a run that begins at the snapshot."""
     answers = [("answer", "one"), ("answer", "two")]
     report = await crash_everywhere(wheel, Data(until=65, asks=30), signals=answers, **options)
 

@@ -1,4 +1,4 @@
-"""Machines that go on for ever: a snapshot takes the place of what their journals had, and nobody can tell."""
+"""Machines that go on for ever: a snapshot takes the place of what their journals had, and no handler can tell."""
 
 from __future__ import annotations
 
@@ -350,7 +350,7 @@ async def book_it(data: Data) -> Debt:
 
 @debt.workflow(Debt.DECIDE)
 async def decide(data: Data) -> Debt:
-    """Somebody else does."""
+    """A person decides, by a signal."""
     if not await outlive.wait_for_signal("well", bool):
         raise ValueError("not well")
     return Debt.DONE

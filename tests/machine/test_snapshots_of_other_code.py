@@ -56,7 +56,7 @@ async def stay_here(data: Data) -> Walk:
 
 
 async def test_a_cursor_is_for_the_state_that_it_is_of(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If that is another kind of state by now, nobody is given it."""
+    """If that is another kind of state by now, no handler is given the cursor."""
     first = await place.engine().__aenter__()
     await first.start(walks, Data(), id="walks")
 

@@ -292,7 +292,7 @@ async def test_branches_are_undone_when_the_split_fails(engine: outlive.Engine) 
 
 
 async def test_a_loser_with_an_undo_is_waited_for_and_undone(engine: outlive.Engine) -> None:
-    """Its effect may have happened, and nobody has seen its result."""
+    """Its effect may have happened, and no code has seen its result."""
     run = await engine.start(racing, Parcel({"a": "hold", "b": "ok"}))
     await stage.gate("a").reached()
 

@@ -54,7 +54,7 @@ async def reserve(data: Order) -> S:
 
 @order.router(S.CHOOSE)
 def choose(data: Order) -> S:
-    """A router sees a copy: what it does to it is nobody's business."""
+    """A router sees a copy: what it does to the copy changes nothing."""
     data.said.append("router")
     return S.AGAIN if data.cents > 0 else S.LOST
 
@@ -260,7 +260,7 @@ async def test_routers_in_a_circle_park_the_run(engine: outlive.Engine) -> None:
 
 @outlive.workflow
 async def states_parent(cents: int) -> str:
-    """A machine is a workflow: it may be somebody's child."""
+    """A machine is a workflow: it may be the child of another run."""
     result = await order(Order(cents))
     return f"{result.state.name} {result.data.cents}"
 

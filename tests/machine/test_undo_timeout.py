@@ -113,7 +113,7 @@ async def test_a_rollback_that_hangs_is_bounded_also_by_several_processes(place:
 
 
 async def test_a_resumed_rollback_has_as_much_time_again(place: Place) -> None:
-    """Counted from when somebody went on with it; when that is over it is parked once more. [CA-U13]"""
+    """The time counts from the resumption; when it is over the run is parked once more. [CA-U13]"""
     stage.values["hanging"] = "ROOM"
     engine = await place.engine().__aenter__()
     await engine.start(trip, Trip(), id="trip-1")

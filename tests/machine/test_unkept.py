@@ -116,7 +116,7 @@ async def test_every_death_on_the_way_leaves_nothing_behind(fault: str) -> None:
 
 
 async def test_a_machine_whose_state_cannot_be_undone_is_parked(place: Place) -> None:
-    """Visible, with nothing lost: whoever has repaired it resumes it."""
+    """The machine is visible, with nothing lost: the person who has repaired it resumes it."""
     stage.values["trouble"] = True
     async with place.engine() as engine:
         run = await engine.start(trip, Trip("data"))

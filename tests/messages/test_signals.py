@@ -216,7 +216,7 @@ async def test_a_finished_run_refuses_signals(engine: outlive.Engine) -> None:
 async def test_an_unknown_run_refuses_signals(engine: outlive.Engine) -> None:
     """The error says how to create the run with the signal."""
     with pytest.raises(RunNotFoundError, match="send it with a workflow to start"):
-        await engine.signal("nobody", "said", 1)
+        await engine.signal("missing", "said", 1)
 
 
 async def test_an_inbox_has_an_end(place: Place) -> None:

@@ -85,7 +85,7 @@ def _python_mutants(file: str, text: str) -> Iterator[Mutant]:
         assert old.end_lineno is not None
         assert old.end_col_offset is not None
         if old.end_lineno - old.lineno > 3:
-            continue  # Nobody writes that by mistake.
+            continue  # A person does not write that by mistake.
         before = ast.get_source_segment(text, old) or ""
         if SPOKEN.match(before):
             continue

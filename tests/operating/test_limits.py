@@ -240,7 +240,7 @@ async def limited_signal_between(name: str) -> str:
         said = await outlive.wait_for_signal("go", str)
         is_done = True
     finally:
-        # Python runs this when a suspended coroutine is dropped; nobody may see it.
+        # Python runs this when a suspended coroutine is dropped; no test may see it.
         if not is_done:
             await note("clean-up")
     return f"{name} {said} {await note('after')}"

@@ -60,7 +60,7 @@ async def test_batch_of_everything_is_one_statement(store: PostgresStore) -> Non
         trees[3].change(
             RunSuspended(at=store.now(), waits=(), wake_at=None),
             starts=[new_tree(store, "detached")],
-            messages=[message(store, "run-0", "hello"), message(store, "nobody")],
+            messages=[message(store, "run-0", "hello"), message(store, "missing")],
         ),
         new_tree(store, "new", tags={"c": "d"}),
     ]

@@ -190,6 +190,6 @@ async def test_a_pool_without_a_connection_gets_one_that_another_can_spare(
         await until(is_idle)
         postgres_server.execute("ALTER ROLE few CONNECTION LIMIT 2")
 
-        assert await in_time(store.find_run("nobody")) is None
+        assert await in_time(store.find_run("missing")) is None
 
         assert not steps.free

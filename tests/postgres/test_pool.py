@@ -629,8 +629,8 @@ async def test_pool_for_which_nothing_can_be_spared_says_so(pool: Pool, server: 
 
 
 async def test_pool_that_is_closed_says_farewell_and_cuts_off_who_holds_on(server: Server) -> None:
-    """A server would keep the locks of a transaction that nobody ends; a line that fails while it is closed keeps
-    nobody."""
+    """A server would keep the locks of a transaction that does not end; a line that fails while it is closed keeps
+    none."""
     pool = Pool(PLACE, size=4)
     held, idle, broken, dirty = [await pool.take() for _ in range(4)]
     for session in (broken, idle):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pwd
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -94,8 +93,8 @@ async def test_replica_is_refused() -> None:
         server.stop()
         (folder / "standby.signal").touch()
         if os.geteuid() == 0:
-            nobody = pwd.getpwnam("nobody")
-            os.chown(folder / "standby.signal", nobody.pw_uid, nobody.pw_gid)
+            owner = folder.stat()
+            os.chown(folder / "standby.signal", owner.st_uid, owner.st_gid)
         server.start()
 
         with pytest.raises(UnfitServerError, match="replica"):

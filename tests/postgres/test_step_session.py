@@ -23,7 +23,7 @@ ROLE = "DO $$ BEGIN CREATE ROLE tenant; EXCEPTION WHEN duplicate_object THEN END
         ("SET search_path TO elsewhere", "SELECT current_setting('search_path') <> 'elsewhere'"),
         ("SET ROLE pg_monitor", "SELECT current_user = session_user"),
         ("CREATE TEMPORARY TABLE scratch (n int)", "SELECT to_regclass('scratch') IS NULL"),
-        ("LISTEN somebody", "SELECT NOT EXISTS (SELECT FROM pg_listening_channels())"),
+        ("LISTEN bell", "SELECT NOT EXISTS (SELECT FROM pg_listening_channels())"),
         (
             "SELECT pg_advisory_lock(7)",
             "SELECT NOT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid())",

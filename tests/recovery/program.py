@@ -81,7 +81,7 @@ async def main(url: str) -> None:
     # No test has the time to wait until such a lease has run out.
     async with outlive.Engine(url, poll_seconds=0.02, worker=WorkerOptions(lease_seconds=3600)) as engine:
         run = await engine.start(program_workflow, "a", id="run-1")
-        await run.signal("go", "told", key="once")
+        await run.signal("go", "sent", key="once")
         print(*await run.result(), sep=", ")  # noqa: T201
 
 

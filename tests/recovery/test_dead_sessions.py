@@ -197,7 +197,7 @@ async def test_two_that_each_say_that_they_are_alone_do_not_stop_everything(plac
         assert 0 == first.counters.sessions_ended
 
 
-@pytest.mark.parametrize("lease", ["", "nobody", "etcd", None, 3])
+@pytest.mark.parametrize("lease", ["", "unknown", "etcd", None, 3])
 def test_lease_that_names_nothing_is_refused(lease: Any) -> None:
     """With the names of what there is."""
     with pytest.raises(LeaseUrlError, match='use "store", "none"'):

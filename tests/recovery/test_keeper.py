@@ -150,7 +150,7 @@ class OverBeat:
 async def test_keeper_that_has_stopped_says_nothing_more(
     caplog: pytest.LogCaptureFixture, *, is_given_up: bool
 ) -> None:
-    """A renewal that was on its way tells of a session that nobody wants any more; the next one must not hear of it."""
+    """A renewal that was on its way tells of a session that has ended; the next one must not hear of it."""
     said: list[str] = []
     clock, beat = DeafClock(), OverBeat()
     keeper = LeaseKeeper(
@@ -183,7 +183,7 @@ class GivenUpBeat(OverBeat):
 
 
 async def test_renewal_of_a_session_that_was_given_up_meanwhile_is_worth_nothing() -> None:
-    """Whoever gave it up wants others to go on: nothing begins here any more, though the store has said yes."""
+    """The worker that gave it up wants others to go on: nothing begins here any more, though the store has said yes."""
     lost: list[str] = []
     clock, beat = DeafClock(), GivenUpBeat()
     trust = LeaseDeadline(clock.monotonic)

@@ -331,8 +331,8 @@ def test_settings_that_make_no_sense_are_refused(settings: dict[str, Any], messa
         Recovery(**settings)
 
 
-@pytest.mark.parametrize("wish", ["resume", "skip_step"])
-async def test_a_parked_run_with_a_full_inbox_can_be_let_go_on(place: Place, wish: str) -> None:
+@pytest.mark.parametrize("verb", ["resume", "skip_step"])
+async def test_a_parked_run_with_a_full_inbox_can_be_let_go_on(place: Place, verb: str) -> None:
     """It takes nothing while it is parked, so there would never be room."""
     await lose_worker(place, unresumable)
     limits = Limits(inbox_messages_max=2)
@@ -345,7 +345,7 @@ async def test_a_parked_run_with_a_full_inbox_can_be_let_go_on(place: Place, wis
             await run.signal("said", 2)
         stage.gate("held").open()
 
-        await (run.resume() if wish == "resume" else run.skip_step(result="held"))
+        await (run.resume() if verb == "resume" else run.skip_step(result="held"))
 
         assert "held" == await in_time(run.result())
-        assert [1, 2][wish == "resume"] == stage.count("held")
+        assert [1, 2][verb == "resume"] == stage.count("held")

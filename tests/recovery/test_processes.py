@@ -45,7 +45,7 @@ async def test_a_process_goes_on_where_another_one_died(tmp_path: Path, place: P
     assert 0 != live(tmp_path, way, url=place.url).returncode
     again = live(tmp_path, way, url=place.url)
     assert 0 == again.returncode, again.stderr
-    assert "a 1, a 2, a 3, a 4, told" == again.stdout.strip()
+    assert "a 1, a 2, a 3, a 4, sent" == again.stdout.strip()
 
     done = Counter((tmp_path / "ledger").read_text().splitlines())
     deadly = {WAYS[0]: "async a", WAYS[1]: "sync a", WAYS[2]: "sync a", WAYS[3]: "after a"}[way]

@@ -1,7 +1,7 @@
 """Workflows, steps and events for tests of the core.
 
 Definitions here are known to no registry: a changed workflow may have the name and version of the original one, as it
-has when somebody deploys a change. `Code` says which function a name in a journal means now.
+has after a deploy of a change. `Code` says which function a name in a journal means now.
 """
 
 from __future__ import annotations

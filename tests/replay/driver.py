@@ -306,7 +306,7 @@ class Driver:
             is_over = is_last(retry, attempt) or not isinstance(error, retry.on)
             if is_over and not command.options.parks:
                 return StepFailed(at=at, run=run, call=call, failure=failure, digest=digest, attempt=attempt)
-            # An undo that is at its end parks its run; here somebody resumes it at once.
+            # An undo that is at its end parks its run; here it is resumed at once.
             retry_at = at if is_over else at + round(delay_seconds(retry, attempt, 0.0) * SECOND)
             return AttemptFailed(
                 at=at, run=run, call=call, failure=failure, digest=digest, attempt=attempt, retry_at=retry_at

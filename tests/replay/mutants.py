@@ -1,4 +1,4 @@
-"""Workflows and the changes that somebody deploys while runs of them are under way.
+"""Workflows and the changes that are deployed while runs of them are under way.
 
 Every changed workflow has the name and version of its original. `CORPUS` says of each pair where the journal of the
 original contradicts the changed code first, or that it never does.
@@ -434,7 +434,7 @@ async def race(n: int) -> int:
 
 @workflow(name="race")
 async def race_for_all(n: int) -> int:
-    """Nobody is cancelled any more."""
+    """No task is cancelled any more."""
     done, _ = await asyncio.wait([asyncio.create_task(a(n)), asyncio.create_task(asyncio.sleep(5, 0))])
     return await b(len(done))
 
@@ -708,4 +708,4 @@ CORPUS = [
 ]
 
 UNUSED_SIGNAL = Mutant(timed, timed_without_signal, inject=GO)
-"""A signal that nobody takes is not a contradiction: the same steps follow, and it stays in the buffer."""
+"""A signal that the code does not take is not a contradiction: the same steps follow, and it stays in the buffer."""

@@ -139,7 +139,7 @@ async def run_child(body: Program) -> Any:
 
 
 async def run_left_child(body: Program) -> str:
-    """A run in this tree that nobody waits for."""
+    """A run in this tree that its parent does not wait for."""
     await start(interpret, body)
     return "left"
 
@@ -184,7 +184,7 @@ async def run_shield(seconds: int, body: Program) -> Any:
 
 
 async def run_background(body: Program) -> str:
-    """Something that nobody waits for."""
+    """A task that the workflow does not wait for."""
     BACKGROUND.add(task := asyncio.create_task(run(body)))
     task.add_done_callback(_forget)
     return "left"

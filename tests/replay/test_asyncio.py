@@ -292,7 +292,7 @@ async def call_later() -> list[str]:
 
 @workflow()
 async def event() -> list[int]:
-    """Everybody who waits goes on when somebody sets it."""
+    """Every task that waits goes on when another sets the event."""
     go = asyncio.Event()
 
     async def waiter(n: int) -> int:
@@ -386,7 +386,7 @@ async def queue() -> list[int]:
 
 @workflow()
 async def barrier() -> list[int]:
-    """Nobody passes before all are there."""
+    """No task passes before all are there."""
     gate = asyncio.Barrier(3)
     arrived: list[int] = []
     passed: list[int] = []
@@ -443,7 +443,7 @@ async def async_generator_left_early() -> int:
 
 @workflow()
 async def async_generator_forgotten() -> int:
-    """A generator that nobody closes: Python does, in a task of its own."""
+    """A generator that the workflow does not close: Python does, in a task of its own."""
     async for n in numbers(10):
         if n >= 2:
             break
@@ -469,7 +469,7 @@ async def context_managers() -> str:
         return a + b
 
 
-WHO: contextvars.ContextVar[str] = contextvars.ContextVar("who", default="nobody")
+WHO: contextvars.ContextVar[str] = contextvars.ContextVar("who", default="unset")
 
 
 @workflow()
@@ -559,7 +559,7 @@ CASES = [
     Case(async_generator_left_early, 2),
     Case(async_generator_forgotten, 200),
     Case(context_managers, "ab"),
-    Case(context_variables, ["nobody", "workflow>a", "workflow>b", "workflow"]),
+    Case(context_variables, ["unset", "workflow>a", "workflow>b", "workflow"]),
     Case(signal_or_timeout, None, (signal("go", 1),)),
     Case(children, [0, 2, 4]),
 ]

@@ -223,7 +223,7 @@ def test_a_child_ends_with_its_parent_at_the_latest(seed: int | None, seconds: f
 
 @pytest.mark.parametrize("how", ["leaves_its_child", "parent_that_gives_up"])
 def test_the_end_of_a_child_that_is_not_waited_for_is_not_logged(how: str, caplog: pytest.LogCaptureFixture) -> None:
-    """It is in the child's own row; asyncio would complain of an exception that nobody looked at."""
+    """It is in the child's own row; asyncio would complain of an exception that was never retrieved."""
     if how == "leaves_its_child":
         live(leaves_its_child, 5, code=Code(leaves_its_child, child))
     else:
@@ -417,7 +417,7 @@ def test_nothing_is_asked_after_the_end_of_a_run() -> None:
 
 @workflow()
 async def leaves_an_error() -> str:
-    """A task that nobody looks at fails."""
+    """A task fails, and its workflow never looks at it."""
 
     async def fails() -> None:
         raise ValueError("unseen")

@@ -23,7 +23,7 @@ from tests.replay.define import Code, created, step, workflow
 from tests.replay.driver import live
 from tests.replay.life import describe, fed
 
-WHO: contextvars.ContextVar[str] = contextvars.ContextVar("who", default="nobody")
+WHO: contextvars.ContextVar[str] = contextvars.ContextVar("who", default="unset")
 
 
 @step()
@@ -46,7 +46,7 @@ async def busy() -> dict[str, Any]:
     }
 
 
-EXPECTED = {"sum": 6, "tasks": 1, "loop": "RunLoop", "who": "nobody"}
+EXPECTED = {"sum": 6, "tasks": 1, "loop": "RunLoop", "who": "unset"}
 
 
 async def test_feeding_works_in_a_plain_callback_of_a_running_loop() -> None:

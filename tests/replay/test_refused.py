@@ -187,7 +187,7 @@ class Odd:
 
 
 class WithLock:
-    """A lock of the whole process, as somebody might write it in a module."""
+    """A lock of the whole process, as a module might have it."""
 
     def __await__(self) -> Any:
         return self._take().__await__()
@@ -275,14 +275,14 @@ def test_loop_error_of_a_step_is_an_error_of_the_step() -> None:
 
 @workflow()
 async def waits_for_nobody() -> None:
-    """An event that nobody sets."""
+    """An event that no task sets."""
     await work(1)
     await asyncio.Event().wait()  # stuck here
 
 
 @workflow()
 async def waits_in_child() -> None:
-    """A child that waits for nobody."""
+    """A child that waits for an event that no task sets."""
     await waits_for_nobody()
 
 
@@ -353,7 +353,7 @@ async def waits_for_detached() -> str:
 
 @workflow()
 async def sleeps_for_ever() -> str:
-    """Sleeps until somebody cancels it."""
+    """Sleeps until it is cancelled."""
     await asyncio.sleep(math.inf)
     return "woke up"
 

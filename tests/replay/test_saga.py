@@ -324,7 +324,7 @@ async def book_slowly(name: str) -> str:
 
 
 def test_a_step_that_was_given_up_is_undone_though_the_saga_succeeds() -> None:
-    """Nobody has seen its result; the block waits for it."""
+    """The workflow has not seen its result; the block waits for it."""
     outcomes = {"book_slowly": [OSError("no"), "b"]}
     life = lived(live(gives_up, "go on", outcomes=outcomes))
 
@@ -414,7 +414,7 @@ async def left_running() -> str:
 
 
 def test_a_saga_that_was_left_answers_for_nothing() -> None:
-    """A task of it that goes on books for nobody, and its step is cancelled as any other."""
+    """A task of it that goes on books for no saga, and its step is cancelled as any other."""
     life = lived(live(left_running, seed=3))
 
     assert (life.result, undone(life)) == ("done", [])
@@ -448,7 +448,7 @@ async def added_late() -> None:
 
 
 def test_nothing_can_be_added_to_a_saga_that_was_left() -> None:
-    """Nobody would undo it."""
+    """A booking that came so late would never be undone."""
     assert "SagaClosedError" in lived(live(added_late)).failure
 
 

@@ -227,7 +227,7 @@ def test_a_signal_belongs_to_one_run_of_the_tree(seed: int | None) -> None:
 
 
 def test_a_signal_for_a_run_that_has_ended_is_ignored() -> None:
-    """The child is gone; nobody is disturbed."""
+    """The child is gone; no other run is disturbed."""
     code = Code(listening_parent, listening_child)
     inject = {2: [signal("go", 1, run=1)], 4: [signal("go", 2, run=1), signal("go", 3)]}
     life = live(listening_parent, code=code, inject=inject)

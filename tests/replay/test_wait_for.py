@@ -183,7 +183,7 @@ async def woken_together() -> list[str]:
     return order
 
 
-WHO: contextvars.ContextVar[str] = contextvars.ContextVar("who", default="nobody")
+WHO: contextvars.ContextVar[str] = contextvars.ContextVar("who", default="unset")
 
 
 @workflow()

@@ -157,7 +157,7 @@ async def test_a_saga_that_goes_on_keeps_the_rest() -> None:
 
 
 async def test_nothing_is_undone_without_a_saga() -> None:
-    """Nobody has asked for that."""
+    """Without a saga, the workflow has asked for no undo."""
     async with TestEngine() as engine:
         run = await engine.start(unkept_alone)
         with pytest.raises(RunFailedError, match="cannot be stored"):
@@ -166,7 +166,7 @@ async def test_nothing_is_undone_without_a_saga() -> None:
 
 
 async def test_a_result_that_is_too_large_is_taken_back_too() -> None:
-    """It has a stored form that nobody may store."""
+    """It has a stored form that no store may take."""
     stage.values |= {"size": 200_000, "repaired": True}
     async with TestEngine(limits=Limits(payload_bytes_max=100_000)) as engine:
         run = await engine.start(unkept_alone_in_saga)

@@ -303,7 +303,7 @@ def takes_two(result: str, other: str) -> None:
 
 
 def test_an_undo_takes_one_argument() -> None:
-    """Told when the step is defined."""
+    """The mistake is raised when the step is defined."""
     with pytest.raises(DefinitionError, match=r"must take one argument, the result of saga_refused"):
         outlive.step(undo=takes_two)(saga_refused)  # type: ignore[arg-type]
 

@@ -291,8 +291,8 @@ def free_json(of: inspect.Type, path: str = "") -> Iterator[str]:
 
 
 def test_every_operation_that_takes_arguments_is_looked_at() -> None:
-    """Wherever a body takes any JSON it is listed whether these are arguments of a run, and whoever takes such has a
-    door here. So a new door, and a new field of one, fails until it is looked at. [S33]"""
+    """Each body that takes any JSON is listed as one of arguments of a run, or not, and an operation that takes such
+    arguments has a door here. So a new door, and a new field of one, fails until it is looked at. [S33]"""
     bodies = {name: each.body for name, each in OPERATIONS.items() if each.body is not None}
     taken = {name: set(free_json(inspect.type_info(body))) for name, body in bodies.items()}
     known = {name: ARGUMENTS.get(name, set()) | VALUES.get(name, set()) for name in {*ARGUMENTS, *VALUES}}

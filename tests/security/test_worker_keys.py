@@ -1,4 +1,4 @@
-"""Keys of programs that take tasks: what others see of a task ends it for nobody, and a key may be bound to queues."""
+"""Keys of programs that take tasks: what others see of a task does not end it; a key may be bound to queues."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ class Played(NamedTuple):
 
 @cache
 def played(first: int) -> Played:
-    """The next seeds from this one on, played once, whoever asks."""
+    """The next seeds from this one on, played once for all tests that ask."""
     seeds: list[int] = []
     with_marks: set[int] = set()
 

@@ -28,7 +28,7 @@ from outlive.errors.store import DuplicateCheckpointError
 from outlive.testing.clock import EPOCH
 from outlive_conformance.suite.builders import begin, blob, claim, hire, new_tree, stepped
 
-NOBODY = 65_534
+UNPRIVILEGED = 65_534
 
 
 def say(*words: object) -> None:
@@ -128,12 +128,12 @@ async def _open_and_close(path: str) -> None:
 async def open_as_nobody(path: str) -> None:
     """Try as a user who may not write here."""
     if os.getuid() == 0:
-        with tempfile.TemporaryDirectory() as folder:  # Load all of it now: nobody may read a checkout in /root.
+        with tempfile.TemporaryDirectory() as folder:  # Load all of it now: that user may not read a checkout in /root.
             scratch = store_at(f"{folder}/scratch.db")
             await scratch.open()
             await scratch.close()
-        os.setgid(NOBODY)
-        os.setuid(NOBODY)
+        os.setgid(UNPRIVILEGED)
+        os.setuid(UNPRIVILEGED)
     store = store_at(path)
     try:
         await store.open()

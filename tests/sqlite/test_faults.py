@@ -239,7 +239,7 @@ async def test_one_damaged_run_does_not_keep_others_from_being_claimed(
 
 @pytest.mark.parametrize("replaced", [False, True])
 async def test_file_that_is_gone_stops_the_beat(path: Path, store: SqliteStore, replaced: bool) -> None:  # noqa: FBT001 (a parameter of the test)
-    """A worker must not go on writing to a file that nobody else can see."""
+    """A worker must not go on writing to a file that no other process can see."""
     await hire(store, "worker-a")
     beat = store.open_beat("worker-a")
     assert beat.renew(lease_seconds=LEASE_SECONDS)

@@ -1,4 +1,4 @@
-"""One transaction for everything that waits, and nobody suffers for somebody else."""
+"""One transaction for everything that waits, and no caller suffers for another."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ async def test_everything_that_waits_is_one_transaction(store: SqliteStore) -> N
 
 
 async def test_rows_alone_need_no_transaction_around_them(store: SqliteStore) -> None:
-    """Steps that end are one statement, whoever commits them."""
+    """Steps that end are one statement, for one worker and for another."""
     trees = [await begin(store, f"run-{number}") for number in range(20)]
     statements: list[str] = []
 

@@ -132,7 +132,7 @@ async def test_system_without_such_locks_has_the_leases(
 
 
 def test_looking_takes_no_lock(tmp_path: Path) -> None:
-    """Whoever asks for a worker's lock neither gets it nor takes it from anyone."""
+    """A process that asks for the lock of a worker neither gets it nor takes it from another."""
     ours, theirs = WorkerLocks(tmp_path / "locks"), WorkerLocks(tmp_path / "locks")
     ours.open()
     theirs.open()

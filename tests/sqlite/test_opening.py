@@ -61,7 +61,7 @@ async def test_neighbour_that_makes_the_file_is_waited_for(
 async def test_neighbour_that_never_lets_go_is_named(
     path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nobody tries for ever."""
+    """A store that cannot be opened is not tried for ever."""
     monkeypatch.setattr(migrate, "WAL_TRIES_MAX", 0)
 
     await try_to_open(path, clock, "other processes keep it locked")

@@ -1,4 +1,4 @@
-"""Going on as another run is cheap: it is part of a batch and pushes nobody into the careful way."""
+"""Going on as another run is cheap: it is part of a batch and pushes no other change into the careful way."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ async def test_disk_that_breaks_under_a_statement_ends_the_transaction(on_disk: 
 async def test_commit_whose_outcome_is_unknown_raises_for_every_caller(
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The step and whoever was committed with it have to look."""
+    """The step and the callers that were committed with it have to look."""
     tree, other = await begin(store), await begin(store, "other")
     step = await begin_noting(store, "mine")
     refuse_once(monkeypatch, COMMIT, apsw.IOError("disk I/O error"))
@@ -171,7 +171,7 @@ async def test_transaction_that_cannot_begin_is_refused(store: SqliteStore, monk
 async def test_transaction_that_waited_for_another_one_and_cannot_begin_is_refused(
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever stood in the line hears of it like whoever came first."""
+    """A caller that waited for the transaction gets the same error as the first one."""
     first = await store.begin()
     second = asyncio.ensure_future(store.begin())
     await asyncio.sleep(0)

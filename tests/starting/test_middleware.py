@@ -17,7 +17,7 @@ from outlive.testing import TestEngine
 from tests.engine.inside import journal_of
 from tests.engine.support import stage
 
-TENANT: contextvars.ContextVar[str] = contextvars.ContextVar("tenant", default="nobody")
+TENANT: contextvars.ContextVar[str] = contextvars.ContextVar("tenant", default="unset")
 
 
 class Noting(outlive.middleware.Middleware):
@@ -126,7 +126,7 @@ async def test_middleware_is_around_starts_steps_and_workflows() -> None:
     stage.values["failures"] = 1
     async with TestEngine(middleware=[Noting("1 "), Noting("2 ")]) as engine:
         run = await engine.start(outer, "lamp", id="run-1")
-        assert ["nobody"] * 3 == await run.result()
+        assert ["unset"] * 3 == await run.result()
     expected = [
         "start middleware.outer@1 ('lamp',)",
         "started run-1",
@@ -150,7 +150,7 @@ async def test_middleware_carries_a_context_to_steps(tenant: str) -> None:
     """From where the start is called, through headers, to steps on the loop and on threads; not into the workflow."""
     async with TestEngine(middleware=[TenantContext()]) as engine:
         run = await engine.start(outer, "lamp")
-        assert [tenant, tenant, "nobody"] == await run.result()
+        assert [tenant, tenant, "unset"] == await run.result()
         (created, *_) = [event for event in await journal_of(run) if isinstance(event, RunCreated)]
         assert {"tenant": tenant} == created.headers
         assert ["1a", "2a"] == await (await engine.start_batch(tell_row, [1, 2])).results()
@@ -172,7 +172,7 @@ async def test_middleware_is_around_steps_in_processes(tenant: str) -> None:
     """In the process of the engine."""
     async with TestEngine(middleware=[TenantContext(), Changing()]) as engine:
         result = await (await engine.start(processed)).result()
-    assert "nobody with a in middleware.tell_in_process" == result
+    assert "unset with a in middleware.tell_in_process" == result
 
 
 class Broken:
@@ -216,7 +216,7 @@ async def test_errors_of_middleware_are_errors_of_what_it_is_around() -> None:
             await engine.start(inner)
         stage.values["headers"] = ""
         stage.values["steps"] = 1
-        assert "nobody!" == await (await engine.start(inner)).result()
+        assert "unset!" == await (await engine.start(inner)).result()
         stage.values["steps"] = 2
         with pytest.raises(RunFailedError, match="step"):
             await (await engine.start(inner)).result()

@@ -107,7 +107,7 @@ def talks_nonsense_in_process() -> None:
 
 @outlive.step(process=True)
 def run_on_in_process(file: str) -> None:
-    """Run, and start a process, until somebody ends both."""
+    """Run, and start a process, until both are ended."""
     other = subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE)
     Path(f"{file}.new").write_text(f"{os.getpid()} {other.pid}")
     Path(f"{file}.new").rename(file)

@@ -121,7 +121,7 @@ async def test_process_that_dies_is_seen_to_be_dead_though_its_fork_lives(
 
 
 async def test_process_that_talks_nonsense_is_killed(engine: outlive.Engine) -> None:
-    """Nobody can say what it would say next."""
+    """A process whose answer cannot be read is not asked again."""
     run = await engine.start(talking_nonsense)
 
     assert "was killed by SIGKILL" in await in_time(run.result())
@@ -293,7 +293,7 @@ async def test_steps_of_a_script_run_in_processes(play: Play, tmp_path: Path) ->
 
 
 async def test_processes_do_not_outlive_a_parent_that_is_killed(play: Play, tmp_path: Path) -> None:
-    """kill -9 of the parent leaves nobody behind."""
+    """kill -9 of the parent leaves no process behind."""
     script = play(GUARDED, "long")
     processes = await written(tmp_path / "long")
     script.kill()

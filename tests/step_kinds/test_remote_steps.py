@@ -433,7 +433,7 @@ async def test_a_caller_that_has_gone_leaves_its_task_to_others(engine: TestEngi
 
 
 async def test_the_worker_of_the_workflow_may_die_meanwhile(place: Place) -> None:
-    """A run that waits for a task is nobody's, and the end of the task is a message in the same transaction."""
+    """A run that waits for a task has no owner, and the end of the task is a message in the same transaction."""
     if place.url == "memory:":
         return
     async with TestEngine(place.url) as engine:

@@ -512,7 +512,7 @@ async def test_a_stop_ends_the_steps_that_a_claim_waits_for(place: Place) -> Non
     assert [("ann", 1)] == await entries(place)
 
 
-class Told:
+class ScriptedAnswer:
     """A transaction of a test."""
 
     def __init__(self) -> None:
@@ -530,7 +530,7 @@ class Told:
 
 def test_outside_a_run_the_caller_gives_the_transaction() -> None:
     """So a test can say what the database answers."""
-    tx = Told()
+    tx = ScriptedAnswer()
 
     assert 42 == ledger_credit_on_thread.fn(tx, "ann", 3)
     assert 2 == len(tx.asked)

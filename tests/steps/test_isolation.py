@@ -19,7 +19,7 @@ from tests.interrupts import keyboard, press_ctrl_c
 
 pytestmark = pytest.mark.any_store
 
-TENANT: contextvars.ContextVar[str] = contextvars.ContextVar("tenant", default="nobody")
+TENANT: contextvars.ContextVar[str] = contextvars.ContextVar("tenant", default="unset")
 
 
 class bare_runner:  # noqa: N801
@@ -222,7 +222,7 @@ async def test_a_step_may_raise_anything(engine: outlive.Engine, *, on_thread: b
 
 
 async def test_a_task_that_a_step_leaves_behind_belongs_to_that_step(engine: outlive.Engine) -> None:
-    """It goes on by itself, in the context of its step, and holds nobody up."""
+    """It goes on by itself, in the context of its step, and holds no other step up."""
     run = await engine.start(isolated_left_behind)
 
     assert ["left", "after"] == await in_time(run.result())
@@ -277,7 +277,7 @@ async def test_a_step_that_lets_stop_iteration_escape_has_failed(engine: outlive
 @pytest.mark.parametrize("kind", ["swallowed", "passed on", "of its own"])
 @pytest.mark.parametrize("place", ["memory"], indirect=True)
 async def test_cancellation_of_one_step_is_not_seen_by_the_next_one(place: Place, kind: str) -> None:
-    """The next step runs in a task that nobody has cancelled: `asyncio.timeout` and task groups look at that."""
+    """The next step runs in a task that was not cancelled: `asyncio.timeout` and task groups look at that."""
     async with place.engine(limits=Limits(steps_running_max=1)) as engine:
         first = await engine.start(isolated_ends, kind)
         await stage.gate("begun").reached()

@@ -182,7 +182,7 @@ async def test_a_closure_shows_its_arguments(place: Place) -> None:
 
 
 async def test_no_replay_asks_for_what_a_closure_shows(place: Place) -> None:
-    """Nobody asks for it where nothing is recorded or looked at, and a replay does not either."""
+    """No code asks for it where nothing is recorded or looked at, and a replay does not either."""
     async with place.engine(record_arguments=True) as engine:
         await waits(await engine.start(call_closure, id="c-1"))
     assert 1 == stage.count("show")

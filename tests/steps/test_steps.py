@@ -44,7 +44,7 @@ class OutOfStockError(Exception):
 
 
 class SecretError(Exception):
-    """Registered by nobody."""
+    """An error that is registered nowhere."""
 
 
 PARCEL = Parcel(UUID(int=7), Size.LARGE, Decimal("1.10"), datetime(2025, 6, 1, tzinfo=UTC), b"\0\xff", frozenset("ab"))
@@ -223,7 +223,7 @@ async def test_a_step_that_exits_has_failed(engine: outlive.Engine, *, on_thread
 
 
 async def test_a_step_that_lets_a_cancellation_escape_has_failed(engine: outlive.Engine) -> None:
-    """A `CancelledError` that nobody asked for is a failure of the step and not the end of the run."""
+    """A `CancelledError` without a cancellation is a failure of the step and not the end of the run."""
     run = await engine.start(stepping_self_cancel)
 
     assert (await in_time(run.result())).endswith("CancelledError")

@@ -161,7 +161,7 @@ class AnswersLastInFirstOut(Defective):
 
 
 class DeliversSilently(Defective):
-    """Stores a message and wakes nobody."""
+    """Stores a message and does not wake its run."""
 
     found_by = "test_message_wakes_a_run_that_waits"
 
@@ -244,7 +244,7 @@ class ClaimsBeforeTime(Defective):
 
 
 class AbandonsOrphans(Defective):
-    """Claims only what nobody owns."""
+    """Claims only runs without an owner."""
 
     found_by = "test_run_of_a_dead_worker_is_taken_over"
 

@@ -44,7 +44,7 @@ class KeepsCellsToItself(Defective):
 
 
 class TakesNothingForNew(Defective):
-    """Gives an empty cell as one that nobody has written."""
+    """Gives an empty cell as one that was never written."""
 
     found_by = "test_new_cell_holds_nothing"
 

@@ -29,7 +29,7 @@ async def test_shared_store_has_the_same_state() -> None:
 
 
 async def test_closed_store_leaves_no_transaction_open() -> None:
-    """A worker that is gone blocks nobody."""
+    """A worker that is gone blocks no other."""
     store = MemoryStore(clock=ManualClock())
     other = store.share()
     left_open = await store.begin()

@@ -8,7 +8,7 @@ from proof.storm.drills.measure import percentile, spread
 
 @pytest.mark.timeout(120)
 def test_all_runs_of_a_lost_worker_are_found_elsewhere() -> None:
-    """Whoever is asked to stop lets go of its runs, and the drill sees each of them go on."""
+    """A worker that is asked to stop releases its runs, and the drill sees each of them go on."""
     answer = list(failover(runs=5, workers=2, lease_seconds=2.0, how="term"))
 
     assert "2 workers with 5 runs each, lease 2 s; one is lost: term" == answer[0]

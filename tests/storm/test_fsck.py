@@ -24,7 +24,7 @@ def database(trial: Trial, tmp_path: Path) -> Path:
 
 
 async def test_a_healthy_store_is_whole(database: Path) -> None:
-    """Nothing is reported about a store that nobody touched."""
+    """Nothing is reported about a store that was not damaged."""
     assert [] == await problems_in(database)
 
 

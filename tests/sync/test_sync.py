@@ -91,7 +91,7 @@ async def test_error_of_a_verb_is_raised_in_the_calling_thread(engine: outlive.E
 
     def work() -> None:
         with pytest.raises(RunNotFoundError):
-            engine.sync.cancel("nobody")
+            engine.sync.cancel("missing")
         run = engine.sync.start(patient)
         with pytest.raises(ResultTimeoutError):
             run.result(timeout=0.01)

@@ -71,7 +71,7 @@ async def checkout(order: str) -> list[str]:
 
 @outlive.workflow(name="crash.refund")
 async def refund(order: str) -> str:
-    """Wait for the world, then for nobody."""
+    """Wait for a signal that comes, then for one that does not."""
     cents = await outlive.wait_for_signal("paid", int)
     try:
         async with asyncio.timeout(2 * 24 * 3600):

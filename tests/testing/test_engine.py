@@ -1,4 +1,4 @@
-"""A `TestEngine` is the engine, and its time skips when nothing is running and somebody waits."""
+"""A `TestEngine` is the engine, and its time skips when nothing is running and a run waits."""
 
 from __future__ import annotations
 
@@ -270,7 +270,7 @@ async def test_the_timeout_of_a_result_is_in_the_engines_time() -> None:
 
 
 async def test_a_run_that_nothing_can_move_is_reported() -> None:
-    """It waits for a signal that nobody sends."""
+    """It waits for a signal that is never sent."""
     async with TestEngine(patience_seconds=0.02) as engine:
         run = await engine.start(refund, "o-1")
 

@@ -40,7 +40,7 @@ async def story(what: str) -> list[Any]:
     """A bit of everything."""
     first = await fetch(what)
     await asyncio.sleep(60)
-    word = await outlive.wait_for_signal("told", str)
+    word = await outlive.wait_for_signal("said", str)
     return [len(first), word, await child("x")]
 
 
@@ -70,7 +70,7 @@ async def history(tmp_path: Path) -> Path:
     path = tmp_path / "story.jsonl"
     async with TestEngine() as engine:
         run = await engine.start(story, "large", id="story-1")
-        await run.signal("told", "héllo\u2028\x85")
+        await run.signal("said", "héllo\u2028\x85")
         await run.result()
         await run.export(path)
     return path
@@ -123,7 +123,7 @@ def test_other_arguments_are_listed_and_are_not_an_error(history: Path) -> None:
     async def other(what: str) -> list[Any]:
         first = await fetch(what.upper())
         await asyncio.sleep(60)
-        word = await outlive.wait_for_signal("told", str)
+        word = await outlive.wait_for_signal("said", str)
         return [len(first), word, await child("x")]
 
     replayed = replay(history, workflows=[changed(story, other)])
@@ -212,15 +212,15 @@ async def test_a_run_that_was_not_moved_yet_replays(tmp_path: Path) -> None:
 @outlive.workflow(name="replay.asks")
 async def asks(number: int) -> int:
     """Has nothing to do but to hear something."""
-    return number + await outlive.wait_for_signal("told", int)
+    return number + await outlive.wait_for_signal("said", int)
 
 
 @pytest.mark.parametrize("ending", [[], [RunCancelled(at=3)]], ids=["open", "cancelled"])
 def test_a_generation_that_was_not_moved_yet_replays(ending: list[AnyEvent]) -> None:
-    """It was given the signals that nobody had taken, its code would end at once, and no worker has called it."""
+    """It was given the signals that no code had taken, its code would end at once, and no worker has called it."""
     number, answer = (Payload(msgspec.Raw(data)) for data in (b"[1]", b"2"))
     created = RunCreated(at=1, workflow="replay.asks", version=1, input=number, nonce=7, generation=1)
-    given = SignalReceived(at=2, name="told", payload=answer)
+    given = SignalReceived(at=2, name="said", payload=answer)
     rerun = Rerun(
         "asks", resolve=lambda name, version: asks.spec, unpack=lambda payload: Packer(Limits()).unpack(payload, {})
     )
@@ -258,7 +258,7 @@ def test_a_payload_that_cannot_be_read_is_reported(history: Path) -> None:
     text = history.read_text("utf-8").replace('"payload":{"v":"héllo\u2028\x85"}', '"payload":{"v":5}')
     history.write_text(resealed(text), "utf-8")
 
-    with pytest.raises(HistoryMismatchError, match="signal 'told' cannot be read as str"):
+    with pytest.raises(HistoryMismatchError, match="signal 'said' cannot be read as str"):
         replay(history)
 
 
@@ -297,7 +297,7 @@ async def test_the_history_of_a_child_is_that_of_its_tree() -> None:
     """The head names both."""
     async with TestEngine() as engine:
         run = await engine.start(story, "x", id="s")
-        await run.signal("told", "t")
+        await run.signal("said", "t")
         await run.result()
         (found,) = [it for it in await engine.list() if it.parent_id]
         head = msgspec.json.decode((await engine.export(found.id)).splitlines()[0])

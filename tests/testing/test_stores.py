@@ -53,7 +53,7 @@ async def checkout(order: str) -> list[str]:
 
 @outlive.workflow(name="stores.refund")
 async def refund(order: str) -> str:
-    """Wait for the world, then two days for nobody."""
+    """Wait for a signal that comes, then two days for one that does not."""
     cents = await outlive.wait_for_signal("paid", int)
     try:
         async with asyncio.timeout(2 * 24 * 3600):

@@ -101,7 +101,7 @@ async def test_every_branch_is_cancelled(engine: outlive.Engine) -> None:
 
 
 async def test_cancelling_twice_is_cancelling_once(engine: outlive.Engine) -> None:
-    """The second wish is not a second cancellation, neither during the clean-up nor after the end."""
+    """The second call is not a second cancellation, neither during the clean-up nor after the end."""
     run = await engine.start(cancelled_in_clean_up)
     await waits(run)
     await run.cancel(reason="enough")

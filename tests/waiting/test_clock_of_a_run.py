@@ -171,7 +171,7 @@ async def test_delay_spends_nothing(place: Place) -> None:
 @pytest.mark.every_store
 @pytest.mark.parametrize("how", ["started", "started by a run", "taken over", "a batch"])
 async def test_time_in_line_spends_nothing(place: Place, how: str) -> None:
-    """Whoever has started what stands there, and also if its worker dies meanwhile."""
+    """A run in line spends none of its time, however it was started, and also if a worker dies meanwhile."""
     engine = await place.engine().__aenter__()
     await waits(await engine.start(clock_first, id="first"))
     if how == "a batch":
