@@ -212,7 +212,15 @@ def test_the_threat_model_names_rules_that_there_are() -> None:
     rows = [line.strip("| ").split(" | ") for line in table.splitlines() if re.search(r"S\d+ \|$", line)]
     rules = set(re.findall(r"(?m)^\| (S\d+) ", (ROOT / "docs" / "internals" / "security.md").read_text("utf-8")))
 
-    for who in ("publisher", "operator", "viewer", "worker", "sender of webhooks", "link to decide", "reader of the store"):
+    for who in (
+        "publisher",
+        "operator",
+        "viewer",
+        "worker",
+        "sender of webhooks",
+        "link to decide",
+        "reader of the store",
+    ):
         assert [row for row in rows if who in row[0]], who
     assert set(re.findall(r"S\d+", " ".join(row[-1] for row in rows))) <= rules
 
