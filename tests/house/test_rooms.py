@@ -63,6 +63,7 @@ ALSO: dict[str, dict[str, str]] = {
         "batches": "`outlive flows batch` writes the items of a batch whose runs are of a flow",
         "retention": "deleting a flow with `force` deletes its runs",
         "schedules": "a document declares the schedules of its flow, and they are checked with the document",
+        "tasks": "a step of a document may be a remote step, which is called as one in Python is",
     },
     "fsck": {
         "batches": "the count of failed items in the journal of a chunk is compared with its outcomes",

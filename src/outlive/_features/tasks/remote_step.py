@@ -10,14 +10,15 @@ the workflow itself does, durably: a failed attempt is a task that has failed, a
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
-from contextlib import nullcontext
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager, nullcontext
 from typing import Any, Generic, TypeVar, overload
 
 import msgspec
 from msgspec.structs import replace
 
 from outlive._kernel.define.in_run import random, uuid4
+from outlive._kernel.define.registry import REGISTRY
 from outlive._kernel.journal.arguments import Signature
 from outlive._kernel.journal.event import DetachedEnded
 from outlive._kernel.journal.failure import OWN_ERRORS, class_name, exception_of
@@ -27,12 +28,12 @@ from outlive._kernel.model import Failure, Payload, Retry, RunStatus, given
 from outlive._kernel.model.instant import MICROSECONDS
 from outlive._kernel.model.policy import NO_RETRY, check_retry, delay_seconds, is_last, named_seconds
 from outlive._kernel.model.queue import DEFAULT, queue_name
-from outlive._kernel.model.remote import OF_REMOTE, VERSION, RemoteTerms
+from outlive._kernel.model.remote import OF_REMOTE, VERSION, RemoteTerms, queue_and_step, use_of
 from outlive._kernel.replay.ask import cancel_detached, current_execution, end_of, read_or_park, start_detached
 from outlive._kernel.replay.command import WorkflowSpec
 from outlive._kernel.replay.ending import result_of
 from outlive._kernel.replay.execution import Execution
-from outlive._kernel.replay.frame import SCOPE
+from outlive._kernel.replay.frame import SCOPE, Scope
 from outlive.errors import ConfigurationError, StepFailedError, StepTimeoutError
 from outlive.errors.program import NotInRunError
 
@@ -48,6 +49,9 @@ class RemoteOptions(msgspec.Struct, frozen=True):
     retry: Retry | None = None
     timeout_seconds: float | None = None
     raises: tuple[type[BaseException], ...] = ()
+    call: str = ""
+    """The name of the call in the journal, if it is not that of the step: the delays between its attempts then stand
+    in a scope of their own, beside calls of others."""
 
 
 class RemoteStep(Generic[I, T]):
@@ -83,20 +87,22 @@ class RemoteStep(Generic[I, T]):
         return self._call(execution, value)
 
     async def _call(self, execution: Execution, value: I) -> T:
-        frame = SCOPE.get().frame
-        retry = self._options.retry or frame.spec.retry or execution.retry or NO_RETRY
+        place, call = SCOPE.get(), self._options.call
+        retry = self._options.retry or place.frame.spec.retry or execution.retry or NO_RETRY
         first_at, attempt = execution.loop.now_at, 1
         while True:
-            ended = await self._attempt(execution, value)
-            if ended is not None and ended.status is not RunStatus.FAILED:
-                return await self._read(execution, result_of(ended))
-            failure = None if ended is None else ended.failure
-            error = self._error(failure, attempt)
-            seconds = _delay(retry, attempt, error, failure)
-            elapsed = (execution.loop.now_at - first_at) / MICROSECONDS
-            if seconds is None or (retry.elapsed_max is not None and elapsed + seconds > retry.elapsed_max):
-                raise error
-            await asyncio.sleep(seconds)
+            apart = place.named(f"{call}.{attempt}") if call else place
+            with _standing_in(apart):
+                ended = await self._attempt(execution, value, place)
+                if ended is not None and ended.status is not RunStatus.FAILED:
+                    return await self._read(execution, result_of(ended))
+                failure = None if ended is None else ended.failure
+                error = self._error(failure, attempt)
+                seconds = _delay(retry, attempt, error, failure)
+                elapsed = (execution.loop.now_at - first_at) / MICROSECONDS
+                if seconds is None or (retry.elapsed_max is not None and elapsed + seconds > retry.elapsed_max):
+                    raise error
+                await asyncio.sleep(seconds)
             attempt += 1
 
     async def _read(self, execution: Execution, stored: Payload) -> T:
@@ -104,16 +110,17 @@ class RemoteStep(Generic[I, T]):
         output: T = await read_or_park(execution, lambda: codec.decode(execution.unpack_foreign(stored), what))
         return output
 
-    async def _attempt(self, execution: Execution, value: I) -> DetachedEnded | None:
-        """How one task ended; None if its time was up."""
-        seconds = self._options.timeout_seconds
+    async def _attempt(self, execution: Execution, value: I, place: Scope) -> DetachedEnded | None:
+        """How one task ended; None if its time was up. The call itself stands in `place`."""
+        seconds, call = self._options.timeout_seconds, self._options.call or self.name
         run_id = f"{self._spec.name}-{uuid4().hex}"
         try:
             async with asyncio.timeout(seconds) if seconds is not None else nullcontext():
-                # A fork has the id that its origin gave.
-                run_id = await start_detached(
-                    execution, self._spec, (value, self._terms), {}, run_id=run_id, name=self.name
-                )
+                with _standing_in(place):
+                    # A fork has the id that its origin gave.
+                    run_id = await start_detached(
+                        execution, self._spec, (value, self._terms), {}, run_id=run_id, name=call
+                    )
                 return await end_of(execution, run_id, started=self._spec.name)
         except TimeoutError:
             cancel_detached(execution, run_id)
@@ -141,6 +148,16 @@ class RemoteStep(Generic[I, T]):
 
     def __repr__(self) -> str:
         return f"<remote step {self.name} of queue {self.queue}>"
+
+
+@contextmanager
+def _standing_in(place: Scope) -> Iterator[None]:
+    """Calls inside stand in this scope."""
+    before = SCOPE.set(place)
+    try:
+        yield
+    finally:
+        SCOPE.reset(before)
 
 
 def tasks_of(step: RemoteStep[Any, Any]) -> WorkflowSpec:
@@ -221,7 +238,24 @@ def remote_step(
     )
     fn = _function_of(given.kind(where, "input", input))
     spec = WorkflowSpec(name=OF_REMOTE + step, version=VERSION, fn=fn, signature=Signature(fn, where), queue=named)
+    REGISTRY.add_remote(use_of(named, step), spec, terms)
     return RemoteStep(spec, form, terms, options)
+
+
+def remote_step_in(use: str, *, call: str, retry: Retry | None, timeout_seconds: float | None) -> RemoteStep[Any, Any]:
+    """The remote step that a document calls by its queue and name, `gpu/resize`; it takes and gives plain data.
+
+    Attempts and timeouts are those of the document, whatever code says: workers with and without that code have to go
+    on in the same way. If this process declares the step, outputs are checked against its schema.
+    """
+    queue, step = queue_and_step(use)
+    where = f"remote step {step}"
+    named = "" if queue == DEFAULT else queue_name(where, "queue", queue)
+    signature = Signature(_task, where)
+    spec = WorkflowSpec(name=OF_REMOTE + step, version=VERSION, fn=_task, signature=signature, queue=named)
+    declared = REGISTRY.find_remote(use)
+    terms = RemoteTerms() if declared is None else RemoteTerms(schema=declared.terms.schema)
+    return RemoteStep(spec, None, terms, RemoteOptions(retry=retry, timeout_seconds=timeout_seconds, call=call))
 
 
 def _function_of(kind: Any) -> Callable[..., Any]:
@@ -232,6 +266,9 @@ def _function_of(kind: Any) -> Callable[..., Any]:
 
     task.__annotations__ = {"value": kind, "terms": RemoteTerms, "return": Any}
     return task
+
+
+_task = _function_of(Any)
 
 
 def _form_of(where: str, kind: Any) -> FormType:

@@ -10,11 +10,12 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 from outlive._kernel.define.declaration import Declaration
 from outlive._kernel.define.own import RESERVED, family_of, own_families
 from outlive._kernel.model import given
+from outlive._kernel.model.remote import RemoteTerms
 from outlive._kernel.model.trigger import TriggerSet
 from outlive._kernel.replay.command import StepSpec, WorkflowSpec
 from outlive.errors import DefinitionError, InvalidArgumentError
@@ -22,6 +23,14 @@ from outlive.errors.program import DuplicateDefinitionError, LocalDefinitionErro
 
 BY_NAME = 0
 """In the place of a version: the version that the name alone means."""
+
+
+class DeclaredRemote(NamedTuple):
+    """A remote step as code declares it."""
+
+    spec: WorkflowSpec
+    """The workflow of its tasks."""
+    terms: RemoteTerms
 
 
 class Registry:
@@ -39,6 +48,8 @@ class Registry:
         """Flows of the library of a store, in every revision that may have open runs."""
         self._published: dict[str, int] = {}
         """The version of such a flow that a start by its name means."""
+        self._remote: dict[str, DeclaredRemote] = {}
+        """Remote steps that code declares, by the name that documents have for them."""
         self._definitions: list[str] | None = None
         """The result of `definitions`, until something is added."""
         self._counted = (0, 0)
@@ -49,7 +60,7 @@ class Registry:
         one store, which no other engine of this process sees."""
         own = Registry()
         own._workflows, own._steps, own._declared = self._workflows, self._steps, self._declared
-        own._triggers = self._triggers
+        own._triggers, own._remote = self._triggers, self._remote
         own._current, own._flows, own._published = self._current, dict(self._flows), dict(self._published)
         return own
 
@@ -84,7 +95,7 @@ class Registry:
 
     def _defined(self) -> list[dict[Any, Any]]:
         """The tables that the decorators fill."""
-        return [self._workflows, self._steps, self._declared, self._current, self._triggers]
+        return [self._workflows, self._steps, self._declared, self._current, self._triggers, self._remote]
 
     def set_flows(self, flows: Iterable[WorkflowSpec], published: Mapping[str, int]) -> None:
         """The flows of the library as they are now, and which version of each is published."""
@@ -115,6 +126,19 @@ class Registry:
         _check_unique("step", spec.name, self._steps.get(spec.name), spec)
         self._steps[spec.name] = spec
         self._definitions = None
+
+    def add_remote(self, use: str, spec: WorkflowSpec, terms: RemoteTerms) -> None:
+        """Know what a remote step takes and gives. Its code is elsewhere, so it may be declared more than once: the
+        last declaration counts."""
+        self._remote[use] = DeclaredRemote(spec, terms)
+
+    def find_remote(self, use: str) -> DeclaredRemote | None:
+        """A remote step that code declares, by the name that documents have for it: `gpu/resize`."""
+        return self._remote.get(use)
+
+    def remote_steps(self) -> list[str]:
+        """The names that documents have for the remote steps which code declares."""
+        return list(self._remote)
 
     def declare(self, option: str, spec: WorkflowSpec, declared: Sequence[Declaration]) -> None:
         """Keep what the decorator of a workflow was given; each declaration has a name."""

@@ -9,9 +9,14 @@ from __future__ import annotations
 
 import msgspec
 
+from outlive._kernel.model.queue import DEFAULT
+
 OF_REMOTE = "outlive.remote."
 """The names of the workflows of tasks begin so, followed by the name of the step."""
 VERSION = 1
+BEHIND_QUEUE = "/"
+"""The mark between a queue and a step of it in `use: gpu/resize`; no step and no workflow of Python has it in its
+name."""
 
 
 class RemoteTerms(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -26,3 +31,19 @@ class RemoteTerms(msgspec.Struct, frozen=True, omit_defaults=True):
 def remote_step_of(workflow: str) -> str:
     """The name of the remote step that runs of this workflow are tasks of; empty if they are none."""
     return workflow.removeprefix(OF_REMOTE) if workflow.startswith(OF_REMOTE) else ""
+
+
+def use_of(queue: str, step: str) -> str:
+    """The name by which a document calls a remote step: `gpu/resize`."""
+    return f"{queue or DEFAULT}{BEHIND_QUEUE}{step}"
+
+
+def is_remote(use: str) -> bool:
+    """Whether a document means a remote step by this name."""
+    return BEHIND_QUEUE in use
+
+
+def queue_and_step(use: str) -> tuple[str, str]:
+    """The queue and the step that such a name means; the queue as people name it."""
+    queue, _, step = use.rpartition(BEHIND_QUEUE)
+    return queue, step

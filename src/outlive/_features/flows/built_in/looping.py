@@ -20,6 +20,7 @@ from outlive._features.flows.document.model import SHARE, Document, FlowStep, Sp
 from outlive._features.flows.run.driver import error_data, run_plan
 from outlive._features.flows.run.plan import Plan
 from outlive._kernel.define.map import CONCURRENCY, Tolerance
+from outlive._kernel.model.remote import queue_and_step
 from outlive._kernel.replay.frame import SCOPE
 from outlive.errors import ToleranceExceededError
 from outlive.errors.document import FlowError, Problem
@@ -53,7 +54,8 @@ class Body:
             raise FlowError([Problem(code="bad-body", message=message, path=("steps", id, "with"))]) from None
         self.plan = Plan(document, path=path)
         if not self._is_inline:
-            self.plan.steps[BODY].name = str(parts["use"])
+            # The name of a remote step without its queue: names in a journal are parted by the same mark.
+            self.plan.steps[BODY].name = queue_and_step(str(parts["use"]))[1]
         self.references = self.plan.references
         self.uses = self.plan.uses
 

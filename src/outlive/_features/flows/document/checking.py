@@ -42,6 +42,7 @@ from outlive._features.flows.document.reading import read
 from outlive._features.flows.document.references import compile_value
 from outlive._features.flows.document.validating import VARIABLE, document_of, either, kind_of, misfits
 from outlive._garbage_collection import collection_paused
+from outlive._kernel.model.remote import is_remote, queue_and_step
 from outlive.errors.document import FlowError, Path, Problem, dotted, placed
 
 Types = Mapping[str, Type]
@@ -237,14 +238,22 @@ class _Checker:
     def _use(self, name: str, path: Path) -> None:
         if name in self._known.built_ins or name in self._known.registered:
             return
-        message = f"{name} is not a built-in, and no step or workflow is registered as {name} here"
         near = did_you_mean(name, self._known.names)
-        advice = near if near.startswith("did") else "import the module that defines it (in the shell: --app FILE)"
+        if is_remote(name):
+            queue, step = queue_and_step(name)
+            message = f"no worker is known that takes step {step} from queue {queue}"
+            advice = near if near.startswith("did") else "begin its worker, and check with --server or --store"
+        else:
+            message = f"{name} is not a built-in, and no step or workflow is registered as {name} here"
+            advice = near if near.startswith("did") else "import the module that defines it (in the shell: --app FILE)"
         self.problems.append(
             Problem(code="unknown-use", message=message, path=path, suggestion=advice, is_warning=True)
         )
 
     def _given(self, use: str, given: Any, path: Path, needs: set[str]) -> None:
+        if is_remote(use):
+            self._to_remote(use, given, path, needs)
+            return
         shape = self._known.built_ins.get(use)
         if not isinstance(given, dict):
             if shape is not None or (isinstance(given, str) and "${{" in given):
@@ -266,6 +275,22 @@ class _Checker:
         self._arguments(plain, shape, path)
         if shape.deferred:
             needs |= self._body({name: given[name] for name in given if name in shape.deferred}, path)
+
+    def _to_remote(self, use: str, given: Any, path: Path, needs: set[str]) -> None:
+        """Check what a remote step is given: any value, which is in the journal, so no secret may be in it."""
+        count = len(self.problems)
+        spot = _Spot(given, path, self._types, is_stored=True)
+        found, template = self._compiled(spot)
+        needs |= found
+        registered = self._known.find(use)
+        if registered is None or len(self.problems) > count:
+            return
+        if isinstance(given, dict) and registered.whole.kind == "map":
+            self._signature(registered, given, template, path)
+            return
+        is_found, wanted = template.check(self._types), registered.whole
+        if is_found.kind != wanted.kind and not {"any", "null"} & {is_found.kind, wanted.kind}:
+            self._say("arguments", f"{dotted(path)} is a {is_found}; {use} takes a {wanted}", path)
 
     def _signature(self, registered: Registered, given: Mapping[str, Any], template: Template, path: Path) -> None:
         """Check the arguments of a registered step or workflow by its own annotations."""

@@ -8,8 +8,9 @@ from functools import cache
 from typing import Any
 
 import msgspec
+from msgspec import UnsetType
 
-from outlive._cel import ANY, Type, type_of_schema
+from outlive._cel import ANY, MAP, Type, type_of_schema
 from outlive._features.flows.built_in import NAMES, find_built_in
 from outlive._features.flows.built_in.contract import OneOf
 from outlive._kernel.define.registry import REGISTRY
@@ -17,6 +18,7 @@ from outlive._kernel.journal.described import describe
 
 DEPTH_MAX = 10
 """How deeply definitions are put into each other."""
+_ANY_MAP = MAP()
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,8 @@ class Registered:
     takes_others: bool = False
     """Whether it takes arguments by any name."""
     result: Type = ANY
+    whole: Type = _ANY_MAP
+    """The type of all that it is given; other than a map for some remote steps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +97,17 @@ class _Shapes(Mapping[str, Shape]):
 def known_here() -> Known:
     """The names that are known in this process."""
     workflows = (each.name for each in REGISTRY.workflows())
-    return Known(_Shapes(), frozenset((*REGISTRY.step_names(), *workflows)), cache(_registered))
+    names = frozenset((*REGISTRY.step_names(), *workflows, *REGISTRY.remote_steps()))
+    return Known(_Shapes(), names, cache(_registered))
 
 
 def _registered(name: str) -> Registered | None:
+    remote = REGISTRY.find_remote(name)
+    if remote is not None:
+        taken = describe(remote.spec.signature, remote.spec.fn).arguments
+        given = {**taken["properties"]["value"], "$defs": taken.get("$defs", {})}
+        terms = remote.terms.schema
+        return of_remote(name, given, {} if isinstance(terms, UnsetType) else msgspec.json.decode(terms))
     spec = REGISTRY.find_step(name) or REGISTRY.find_workflow(name)
     if spec is None or getattr(spec.signature, "takes_input", False):
         return None  # A flow looks at its input itself.
@@ -108,6 +119,23 @@ def _registered(name: str) -> Registered | None:
         frozenset(arguments["required"]),
         arguments["additionalProperties"] is not False,
         type_of_schema(inlined(described.result)),
+    )
+
+
+def of_remote(name: str, given: Mapping[str, Any], result: Mapping[str, Any]) -> Registered:
+    """A remote step by the JSON Schemas of what it is given and of its output. Unlike a function it may be given
+    anything, and ignores what it does not know unless its schema says otherwise."""
+    schema = inlined(given)
+    whole, properties, required = type_of_schema(schema), schema.get("properties"), schema.get("required")
+    listed = properties if whole.kind == "map" and isinstance(properties, dict) else None
+    named = {name: each for name, each in (listed or {}).items() if isinstance(each, dict)}
+    return Registered(
+        name,
+        named,
+        frozenset(each for each in required if each in named) if isinstance(required, list) else frozenset(),
+        listed is None or schema.get("additionalProperties") is not False,
+        type_of_schema(inlined(result)),
+        whole,
     )
 
 

@@ -18,7 +18,9 @@ from outlive._kernel.model.trigger import Layout
 
 LANGUAGE = 1
 NAME = r"^[A-Za-z_][A-Za-z0-9_.-]*$(?!\n)"
-"""Flows and steps that are used: as any name in a journal."""
+"""Flows and steps: as any name in a journal."""
+USE = r"^([A-Za-z0-9_][A-Za-z0-9_.:-]*/)?[A-Za-z_][A-Za-z0-9_.-]*$(?!\n)"
+"""The code that a step calls: a name, or a remote step behind its queue (`gpu/resize`)."""
 IDENTIFIER = r"^[A-Za-z_][A-Za-z0-9_]*$(?!\n)"
 """Steps of a flow, its inputs and variables: what an expression can say after a dot."""
 METHOD = "^[A-Za-z]{1,20}$"
@@ -39,6 +41,7 @@ HASH_BITS = 48
 Span: TypeAlias = Annotated[float, Meta(ge=0)] | Annotated[str, Meta(pattern=SPAN)]
 """How long: "30s", "5m", "1h30m", "250ms", "PT15M", or a number of seconds. `seconds_of` reads it."""
 Name: TypeAlias = Annotated[str, Meta(pattern=NAME, max_length=NAME_CHARACTERS_MAX)]
+Use: TypeAlias = Annotated[str, Meta(pattern=USE, max_length=NAME_CHARACTERS_MAX)]
 Identifier: TypeAlias = Annotated[str, Meta(pattern=IDENTIFIER, max_length=NAME_CHARACTERS_MAX)]
 Condition: TypeAlias = bool | str
 """True, false, or an expression."""
@@ -89,8 +92,8 @@ class Undo(_Part, frozen=True, kw_only=True):
 class FlowStep(_Part, frozen=True, kw_only=True):
     """One step of a flow."""
 
-    use: Name
-    """A registered step or workflow, or a built-in such as `http` or `map`."""
+    use: Use
+    """A registered step or workflow, a built-in such as `http` or `map`, or a remote step of a queue: `gpu/resize`."""
     with_: Any = field(default_factory=dict, name="with")
     """Its arguments; text may hold expressions."""
     if_: Condition | None = field(default=None, name="if")

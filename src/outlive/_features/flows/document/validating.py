@@ -17,7 +17,17 @@ from msgspec import inspect
 
 from outlive._cel.expression import REMEMBERED_MAX
 from outlive._cel.spelling import few_suggestions
-from outlive._features.flows.document.model import ERROR, IDENTIFIER, INSTANT, METHOD, NAME, SHARE, Document, Variable
+from outlive._features.flows.document.model import (
+    ERROR,
+    IDENTIFIER,
+    INSTANT,
+    METHOD,
+    NAME,
+    SHARE,
+    USE,
+    Document,
+    Variable,
+)
 from outlive._features.flows.document.problems import PROBLEMS_LOOKED_FOR, did_you_mean
 from outlive._features.flows.document.reading import Reading
 from outlive._kernel.model.span import SPAN
@@ -270,6 +280,7 @@ def _text(value: str, wanted: inspect.StrType, path: Path) -> Iterator[Problem]:
 _FORMS = {
     SPAN: "a time such as 30s, 5m, 1h30m, 250ms or PT15M, or a number of seconds",
     NAME: "a name of letters, digits, `_`, `.` and `-` that begins with a letter",
+    USE: "a name of letters, digits, `_`, `.` and `-` that begins with a letter, or a remote step as QUEUE/STEP",
     IDENTIFIER: "a name of letters, digits and _ that begins with a letter",
     METHOD: "a method of HTTP such as GET or POST",
     INSTANT: "an instant such as 2026-01-31T06:00:00Z",

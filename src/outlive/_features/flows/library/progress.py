@@ -104,6 +104,7 @@ class Progress:
                 self._asked[data["name"]] = step_of(call)
             case "DetachedStarted":
                 self._detached[data["run_id"]] = step_of(call), event.at
+                self._ended.pop(step_of(call), None)  # The next attempt.
             case "DetachedEnded" if data["run_id"] in self._detached:
                 id, began_at = self._detached[data["run_id"]]
                 state = StepState.SUCCEEDED if data["status"] == "succeeded" else StepState.FAILED

@@ -36,17 +36,20 @@ from outlive._features.flows.run.target import (
     BuiltInTarget,
     ControlTarget,
     FlowTarget,
+    RemoteTarget,
     RoutedTarget,
     StepTarget,
     Target,
     UndoTarget,
     WorkflowTarget,
 )
+from outlive._features.tasks.remote_step import remote_step_in
 from outlive._kernel.define.registry import BY_NAME, REGISTRY
 from outlive._kernel.journal.arguments import Signature
 from outlive._kernel.model import Retry
 from outlive._kernel.model.guard import Guard
 from outlive._kernel.model.queue import check_queue
+from outlive._kernel.model.remote import is_remote
 from outlive._kernel.replay.ask import current_execution
 from outlive._kernel.replay.command import StepKind, StepOptions, StepSpec, WorkflowSpec
 from outlive.errors.document import FlowError, Path, Problem
@@ -260,7 +263,7 @@ class Plan:
                 found.add(step.document.undo.use)
             if step.later is not None:
                 found |= step.later.uses
-        return frozenset(each for each in found if each not in NAMES)
+        return frozenset(each for each in found if each not in NAMES and not is_remote(each))
 
     def resolve(self) -> None:
         """Look up what all steps call.
@@ -318,6 +321,8 @@ class Plan:
     def _called(self, step: PlannedStep) -> Target:
         use, undo = step.document.use, self._undo(step)
         self.is_saga = self.is_saga or undo is not None
+        if is_remote(use):
+            return self._remote(step, undo)
         built_in = find_built_in(use)
         if built_in is not None:
             return self._built_in(step, built_in, undo)
@@ -401,6 +406,21 @@ class Plan:
         seconds, retry = _seconds(wanted.timeout), _retry(wanted)
         return ControlTarget(step.name, self.document, built_in, retry=retry, seconds=seconds, later=step.later)
 
+    def _remote(self, step: PlannedStep, undo: UndoTarget | None) -> Target:
+        wanted = step.document
+        for field, said in (
+            ("once", wanted.once),
+            ("limit", wanted.limit),
+            ("heartbeat_timeout", wanted.heartbeat_timeout),
+            ("queue", wanted.queue),
+            ("undo", undo),
+        ):
+            if said:
+                message = f"`{field}` is for steps of Python, and {wanted.use} is a remote step; {_ELSEWHERE[field]}"
+                raise _unfit(step, field, "not-for-remote-steps", message)
+        options: dict[str, Any] = {"retry": _retry(wanted), "timeout_seconds": _seconds(wanted.timeout)}
+        return RemoteTarget(remote_step_in(wanted.use, call=step.name, **options))
+
     def _undo(self, step: PlannedStep) -> UndoTarget | None:
         undo, template = step.document.undo, step.undo
         if undo is None or template is None:
@@ -449,6 +469,14 @@ class Plan:
             raise _unfit(step, "with", "bad-arguments", f"{name}: {misfit}")
 
 
+_ELSEWHERE = {
+    "once": "its worker learns from `claims` whether the task was claimed before",
+    "limit": "limit its queue, with `outlive queues set`",
+    "heartbeat_timeout": "its lease is the worker's, which says how long it lasts",
+    "queue": "its queue is in its name",
+    "undo": "call it in a workflow, and undo that",
+}
+"""Where a remote step has what the fields of other steps say."""
 _DECIDES = "it decides where a secret goes, which the settings here bind to no server ([flows.grants.NAME] hosts)"
 
 

@@ -51,6 +51,7 @@ DEPTH_MAX = 30
 if TYPE_CHECKING:
     from outlive._features.flows.document.model import Document
     from outlive._features.flows.outside.settings import Route
+    from outlive._features.tasks.remote_step import RemoteStep
 
 Scope = Mapping[str, Any]
 Render = Callable[[Scope], Any]
@@ -309,6 +310,19 @@ class BuiltInTarget:
         grants = grants_in(self._names, scope) if self._names else ()
         call = Call(self._id, self._flow, scope, options, kind=self._kind, later=self._later, secrets=grants)
         return await self._built_in.run(call, arguments_for(self._built_in, self._id, given))
+
+
+class RemoteTarget:
+    """A remote step: a task in a queue, which a program in any language claims."""
+
+    has_own_scope = False
+
+    def __init__(self, step: RemoteStep[Any, Any]) -> None:
+        self._step = step
+
+    async def run(self, execution: Execution, scope: Scope, given: Any) -> Any:
+        """See `Target`: tried again as its `retry` says, each time as another task."""
+        return await self._step(given)
 
 
 class RoutedTarget:
