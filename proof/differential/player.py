@@ -110,9 +110,9 @@ class Player:
         await transaction.rollback()
 
     async def _deliver(self, plan: Plan) -> Any:
-        start = await self._change(plan.start) if plan.start else None
+        starts = [await self._change(plan.start)] if plan.start else []
         most = plan.operation.numbers[0]
-        return [each.value for each in await self.store.deliver(plan.messages, start=start, inbox_messages_max=most)]
+        return [each.value for each in await self.store.deliver(plan.messages, starts=starts, inbox_messages_max=most)]
 
     async def _claim(self, plan: Plan) -> Any:
         operation = plan.operation

@@ -193,6 +193,9 @@ WANTED: dict[str, Prepare] = {
     "runs.start": _plain(_ORDER),
     "runs.start_many": _plain({"starts": [_ORDER, _ORDER]}),
     "runs.signal": _on_run(program.proof_waiting, {"payload": "now"}, name="go"),
+    "runs.signal_many": _plain(
+        {"signals": [{"run_id": f"WORD-{at}", "name": "go", "start": {"workflow": "proof_waiting"}} for at in "ab"]}
+    ),
     "runs.ask": _on_run(program.proof_answering, {"body": 1, "wait": 10}, name="add"),
     "approvals.approve": _on_run(program.proof_refund, {"by": "ann"}, name="refund"),
     "approvals.reject": _on_run(program.proof_refund, {"by": "ann"}, name="refund"),

@@ -13,11 +13,12 @@ from outlive.errors import (
     InvalidSettingsError,
     OutliveError,
     RunExistsError,
+    RunNotFoundError,
     ToleranceExceededError,
 )
 from outlive.errors.known import ERRORS
 from outlive.errors.program import NotDurableError, SettingProblem, SplitFailedError
-from outlive.errors.run import AskFailedError, StartsRefusedError
+from outlive.errors.run import AskFailedError, SignalsRefusedError, StartsRefusedError
 from outlive.flow import FlowError, FlowInputError, Problem
 
 _PROBLEM = Problem(code="bad", message="it is bad", path=("steps", 0), line=3, suggestion="write it well")
@@ -30,6 +31,7 @@ _MADE: dict[type[OutliveError], Callable[[], OutliveError]] = {
     InvalidSettingsError: lambda: InvalidSettingsError([SettingProblem("a.toml:1", "store", "is wrong")]),
     NotDurableError: lambda: NotDurableError("a thread"),
     SplitFailedError: lambda: SplitFailedError("m", "S", join="all", succeeded=["a"], errors={}, is_late=False),
+    SignalsRefusedError: lambda: SignalsRefusedError(2, {1: RunNotFoundError("b")}),
     StartsRefusedError: lambda: StartsRefusedError(["a", "b"], {1: RunExistsError("b", "failed")}),
     ToleranceExceededError: lambda: ToleranceExceededError({1: ValueError("no")}, "none"),
 }

@@ -13,7 +13,10 @@ from outlive.remote.refusal import raise_refusal
 from outlive.remote.transport import Answer
 from tests.http.problems import EVERY, example_of
 
-IN_AN_ANSWER = {"StartsRefusedError": "it comes in parts: a problem in the place of each start"}
+IN_AN_ANSWER = {
+    "SignalsRefusedError": "it comes in parts: a problem in the place of each signal",
+    "StartsRefusedError": "it comes in parts: a problem in the place of each start",
+}
 CROSSES = {name: kind for name, kind in EVERY.items() if (status_of(kind) or 500) < 500 and name not in IN_AN_ANSWER}
 PUBLIC = {*outlive.errors.__all__, *outlive.flow.__all__}
 

@@ -124,6 +124,13 @@ async def by_a_signal(caller: Caller, id: str, changes: Any) -> Answer:
     return await caller.post(f"{API}/runs/{id}/signals/go", {"payload": 1, "start": start})
 
 
+async def by_many_signals(caller: Caller, id: str, changes: Any) -> Answer:
+    """One of many signals, which creates its run."""
+    start = {"workflow": "overrides_hello", "arguments": {"overrides": changes}}
+    signal = {"run_id": id, "name": "go", "payload": 1, "start": start}
+    return await caller.post(f"{API}/bulk/signal", {"signals": [signal]})
+
+
 async def by_an_ask(caller: Caller, id: str, changes: Any) -> Answer:
     """A question that creates its run."""
     start = {"workflow": "overrides_hello", "arguments": {"overrides": changes}}
@@ -167,6 +174,7 @@ OPENS: dict[Door, str] = {
     as_a_flow: "flows.start",
     as_an_older_flow: "flows.start",
     by_a_signal: "runs.signal",
+    by_many_signals: "runs.signal_many",
     by_an_ask: "runs.ask",
     by_a_fork: "runs.fork",
     by_a_batch: "batches.start",
@@ -182,6 +190,7 @@ DOORS: list[Door] = [
     as_a_flow,
     as_an_older_flow,
     by_a_signal,
+    by_many_signals,
     by_an_ask,
     by_a_fork,
 ]
@@ -194,6 +203,7 @@ ARGUMENTS = {
     "runs.start_many": {"starts.arguments"},
     "flows.start": {"input", "vars", "overrides"},
     "runs.signal": {"start.arguments"},
+    "runs.signal_many": {"signals.start.arguments"},
     "runs.ask": {"start.arguments"},
     "runs.fork": {"input"},
     "batches.start": {"rows"},
@@ -203,6 +213,7 @@ ARGUMENTS = {
 """The arguments of runs in the bodies of operations."""
 VALUES = {
     "runs.signal": {"payload"},
+    "runs.signal_many": {"signals.payload"},
     "runs.ask": {"body"},
     "runs.fork": {"set"},
     "runs.skip_step": {"result"},

@@ -204,7 +204,11 @@ async def test_nothing_of_another_workflow_is_shown_or_done(engine: TestEngine, 
     caller = Caller(Api(engine, auth=as_narrowed))
     query = "?workflow=api_patient" if "workflow" in getattr(it.query, "__struct_fields__", ()) else ""
     its = {"workflow": "api_patient"}
-    bodies: dict[str, Any] = {"batches.start": {**its, "rows": [1]}, "runs.start_many": {"starts": [its]}}
+    bodies: dict[str, Any] = {
+        "batches.start": {**its, "rows": [1]},
+        "runs.start_many": {"starts": [its]},
+        "runs.signal_many": {"signals": [{"run_id": "new", "name": "go", "start": its}]},
+    }
     takes = "workflow" in getattr(it.body, "__struct_fields__", ())
     body = bodies.get(name, its if takes else None)
     asked = await caller.send(it.method, path_of(it, "api_patient") + query, body)

@@ -46,6 +46,7 @@ BODIES: dict[str, Any] = {
     "bulk.resume": FILTER,
     "bulk.retry": FILTER | {"roots_only": False},
     "runs.signal": {"start": STARTED},
+    "runs.signal_many": {"signals": [{"run_id": "theirs", "name": "go"}]},
     "batches.start": {"workflow": "tagged_waits", "rows": ["x"]},
     "runs.start": STARTED,
     "runs.start_many": {"starts": [STARTED, STARTED]},
@@ -313,7 +314,7 @@ async def test_no_run_is_started_for_another_tenant(engine: TestEngine, place: s
     assert await engine.count(internal=True) == before
 
 
-TAKE_HEADERS = {"runs.start", "runs.start_many", "batches.start", "runs.signal", "runs.ask"}
+TAKE_HEADERS = {"runs.start", "runs.start_many", "batches.start", "runs.signal", "runs.signal_many", "runs.ask"}
 
 
 def test_every_operation_that_takes_headers_of_a_run_is_looked_at() -> None:
@@ -346,11 +347,15 @@ async def test_headers_name_the_tenant_of_the_key(engine: TestEngine, door: str)
         "runs.start_many": "/api/v1/bulk/start",
         "batches.start": "/api/v1/batches",
         "runs.signal": f"{place}/signals/go",
+        "runs.signal_many": "/api/v1/bulk/signal",
     }.get(door)
 
     async def send(headers: dict[str, str]) -> Answer:
         if door == "runs.start_many":
             return await a.post(path or "", {"starts": [STARTED | {"headers": headers}]})
+        if door == "runs.signal_many":
+            start = STARTED | {"headers": headers}
+            return await a.post(path or "", {"signals": [{"run_id": "new", "name": "go", "start": start}]})
         body = (
             BODIES[door] | {"start": STARTED | {"headers": headers}}
             if door not in ("runs.start", "batches.start")

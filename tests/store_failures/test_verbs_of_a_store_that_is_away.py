@@ -79,6 +79,7 @@ def verbs_of_runs(engine: outlive.Engine, copy: str) -> Verbs:
         "resume": lambda: engine.resume("r-1"),
         "retry": lambda: engine.retry("r-1"),
         "signal": lambda: engine.signal("r-1", "go"),
+        "signal_many": lambda: engine.signal_many([("r-1", "go")]),
         "skip_step": lambda: engine.skip_step("r-1"),
         "start": lambda: engine.start(echoed, "a"),
         "start_batch": lambda: engine.start_batch(echoed, ["a"]),

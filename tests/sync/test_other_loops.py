@@ -34,6 +34,7 @@ ENGINE: dict[str, Verb] = {
     "start_many": lambda engine: engine.start_many([(until_signal,)]),
     "start_batch": lambda engine: engine.start_batch(note, ["a"]),
     "signal": lambda engine: engine.signal("waits", "go"),
+    "signal_many": lambda engine: engine.signal_many([("waits", "go")]),
     "approve": lambda engine: engine.approvals.approve("waits", "a", by="me"),
     "reject": lambda engine: engine.approvals.reject("waits", "a", by="me"),
     "approvals": lambda engine: engine.approvals.list("waits"),

@@ -1269,6 +1269,11 @@ export interface SendSignal {
   start?: StartIfAbsent | null;
 }
 
+/** Signals to send. */
+export interface SendSignals {
+  signals: SignalTo[];
+}
+
 /** The effects of one event. */
 export interface Sent {
   id: string;
@@ -1278,6 +1283,12 @@ export interface Sent {
   refused: RefusedStart[];
   /** The runs of `outlive.delivery` that deliver it to HTTP sinks. */
   deliveries: StartedRun[];
+}
+
+/** Many signals. */
+export interface SentSignals {
+  /** An answer for each, in the order of the signals. */
+  items: SignalOutcome[];
 }
 
 /** Limits to change; what is left out stays, and null removes the limit. */
@@ -1354,6 +1365,28 @@ export interface SettledView {
   id: string;
   /** Whether this request has settled it, or an earlier try of it with the same `Idempotency-Key`; else another one has. */
   is_new: boolean;
+}
+
+/** The answer for one of many signals. */
+export interface SignalOutcome {
+  run_id: string;
+  name: string;
+  /** Why it was not sent: its run is not there, has ended or is full. */
+  problem: ProblemBody | null;
+}
+
+/** A signal and the run that it is for. */
+export interface SignalTo {
+  payload?: unknown;
+  /**
+   * The key of the signal: with the same key, for this run and name, it is the same signal; the header `Idempotency-Key`
+   * unless given.
+   */
+  key?: string | null;
+  /** Create the run if there is none. */
+  start?: StartIfAbsent | null;
+  run_id: string;
+  name: string;
 }
 
 /** Where events of some types are delivered to, over HTTP. */
@@ -3060,6 +3093,19 @@ export class RunsOperations {
    */
   signal(runId: string, name: string, body?: SendSignal, options?: RequestOptions): Promise<Done> {
     return this.#to.json("POST", `/api/v1/runs/${encodeURIComponent(runId)}/signals/${encodeURIComponent(name)}`, { body, options });
+  }
+
+  /**
+   * Send many signals in one transaction, to one run or to many.
+   *
+   * All of them are durable when this answers, and nothing is sent if one of them cannot work; `detail` says which. A
+   * signal whose run is not there, has ended or is full has a problem in its place. Sent again with the same keys, or
+   * with the same header `Idempotency-Key`, they are the same signals.
+   *
+   * Needs the scope `operator`.
+   */
+  signalMany(body: SendSignals, options?: RequestOptions): Promise<SentSignals> {
+    return this.#to.json("POST", `/api/v1/bulk/signal`, { body, options });
   }
 
   /**

@@ -8,10 +8,12 @@ import sys
 from datetime import UTC, datetime, timedelta
 from io import StringIO, TextIOWrapper
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, TextIO, TypeVar
 
 from outlive.cli.edge import Mistake
 
+T = TypeVar("T")
+LINES_BYTES_MAX = 256 * 1024 * 1024
 _WORD = re.compile(r"[^\W\d][\w .@-]{0,80}")
 
 
@@ -56,6 +58,25 @@ def json_of(option: str, text: str) -> Any:
         raise Mistake(f"{option} {text}: it cannot be read: {error.strerror}") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise Mistake(f"{option}: it is not JSON: {error}{_in_quotes(text)}") from None
+
+
+def structs_in(file: str, kind: type[T]) -> list[tuple[int, T]]:
+    """The lines of a file, or of standard input (`-`), each of which is JSON of one struct; with their numbers.
+
+    Raises:
+        Mistake: one of them is not.
+    """
+    import msgspec
+
+    text = standard_input().read() if file == "-" else text_of(Path(file), bytes_max=LINES_BYTES_MAX)
+    found: list[tuple[int, T]] = []
+    for at, line in enumerate(text.splitlines(), 1):
+        if line.strip():
+            try:
+                found.append((at, msgspec.json.decode(line, type=kind)))
+            except msgspec.MsgspecError as error:
+                raise Mistake(f"{file}, line {at}: {error}") from None
+    return found
 
 
 def _in_quotes(text: str) -> str:

@@ -34,6 +34,7 @@ from outlive._kernel.client.contract import ApprovalVerbs, AskVerbs, DeadLetterV
 from outlive._kernel.client.finding import COUNT_MAX, Filters, Order, Page, Statuses
 from outlive._kernel.client.handle import RunHandle, RunVerbs
 from outlive._kernel.client.recovery import Incomplete
+from outlive._kernel.client.signal_many import OneSignal, SignalCall
 from outlive._kernel.client.start_many import OneStart, WorkflowCall
 from outlive._kernel.client.start_options import OwnStartOptions, StartOptions
 from outlive._kernel.define.workflow import Startable, Workflow
@@ -419,6 +420,25 @@ class AnyEngine(RunVerbs, Protocol):
 
         Raises:
             RunNotFoundError, RunFinishedError, SignalTypeError, InboxFullError.
+        """
+
+    async def signal_many(self, signals: Iterable[SignalCall | OneSignal]) -> None:
+        """Send many signals in one commit; all of them are durable when this returns, in their order.
+
+            await engine.signal_many([("order-7", "paid", 1200), ("order-8", "paid", 500)])
+            await engine.signal_many([{"signal": (each.order, "paid", each.cents), "key": each.id} for each in events])
+
+        Nothing is sent if one of them cannot work, and the error says which: `signals[3].payload`.
+
+        Args:
+            signals: at most 1,000. Each is the id of a run, a name and the payload, which may be left out. With
+                options of its own, `key`, `start` and `headers` as for `signal`, it is a dictionary of these, with that
+                as `"signal"`.
+
+        Raises:
+            SignalsRefusedError: some runs are not there, have ended or are full. It has the error of each signal that
+                was not sent in `refused`, by its place. The others were sent.
+            SignalTypeError: the workflow of a run declares another type; nothing was sent.
         """
 
     @overload
@@ -1072,6 +1092,7 @@ class SyncEngine(BlockingEngine):
         info = Verb(AnyEngine.info)
         count = Verb(AnyEngine.count)
         signal = Verb(AnyEngine.signal)
+        signal_many = Verb(AnyEngine.signal_many)
         cancel = Verb(AnyEngine.cancel)
         pause = Verb(AnyEngine.pause)
         resume = Verb(AnyEngine.resume)

@@ -48,6 +48,7 @@ from outlive._kernel.client.finding import COUNT_MAX, Filters, Order, Page
 from outlive._kernel.client.handle import RunHandle, StoredRun
 from outlive._kernel.client.message_start import given_by_name
 from outlive._kernel.client.recovery import Incomplete
+from outlive._kernel.client.signal_many import OneSignal, SignalCall
 from outlive._kernel.client.start_many import OneStart, WorkflowCall
 from outlive._kernel.client.start_options import OwnStartOptions, StartOptions, start_arguments
 from outlive._kernel.client.turns import CALLS_PER_TURN_MAX
@@ -431,6 +432,9 @@ class Engine(AnyEngine):
         connection: Any = None,
     ) -> None:
         await self._verbs.signal(run_id, name, payload, key=key, start=start, headers=headers, connection=connection)
+
+    async def signal_many(self, signals: Iterable[SignalCall | OneSignal]) -> None:
+        await self._verbs.signal_many(signals)
 
     @overload
     async def ask(self, run_id: str, name: str, body: Any = None, **options: Unpack[AskOptions]) -> Any: ...

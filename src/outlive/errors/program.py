@@ -135,13 +135,13 @@ class ArgumentTypeError(InvalidArgumentError, TypeError):
     """A verb, a decorator or an option was given something of the wrong type; nothing was done."""
 
 
-def of_item(error: E, index: int) -> E:
-    """The error of one of many starts, which says of which."""
+def of_item(error: E, index: int, *, of: str = "starts") -> E:
+    """The error of one of many starts or signals, which says of which."""
     if isinstance(error, InvalidArgumentError):
-        error.name = f"starts[{index}].{error.name}"
+        error.name = f"{of}[{index}].{error.name}"
         error.args = (error._in_python(),)
     else:
-        error.args = (f"starts[{index}]: {error.args[0]}",)
+        error.args = (f"{of}[{index}]: {error.args[0]}",)
     return error
 
 

@@ -53,6 +53,22 @@ class StartsRefusedError(ConflictError):
         )
 
 
+class SignalsRefusedError(ConflictError):
+    """Some of many signals were not sent, as their runs are not there, have ended or are full; the others were.
+
+    Carries how many `count` all of them are, and the error of each that was `refused`, by its place.
+    """
+
+    def __init__(self, count: int, refused: Mapping[int, OutliveError]) -> None:
+        self.count, self.refused = count, dict(refused)
+        first = next(iter(self.refused))
+        others = count - len(self.refused)
+        super().__init__(
+            f"{len(self.refused)} of {count} signals were not sent"
+            f"{f', the other {others} were' if others else ''}; signals[{first}]: {self.refused[first].summary}"
+        )
+
+
 class RunFinishedError(ConflictError):
     """The run has ended: it takes no more messages, and nothing that was waited for can come."""
 

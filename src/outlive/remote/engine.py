@@ -30,6 +30,7 @@ from outlive._kernel.client.finding import COUNT_MAX, Filters, Order, Page
 from outlive._kernel.client.handle import RunHandle
 from outlive._kernel.client.message_start import NamedStart, given_by_name
 from outlive._kernel.client.recovery import Incomplete
+from outlive._kernel.client.signal_many import OneSignal, SignalCall, wanted_signals
 from outlive._kernel.client.start_many import OneStart, WorkflowCall, wanted_starts
 from outlive._kernel.client.start_options import OwnStartOptions, StartOptions
 from outlive._kernel.define.workflow import Bound, Startable, Workflow, bound
@@ -46,7 +47,7 @@ from outlive.engine.any_engine import AnyEngine, SyncEngine
 from outlive.engine.health import Health
 from outlive.errors import InvalidArgumentError, OutliveError
 from outlive.errors.program import of_item
-from outlive.errors.run import StartsRefusedError
+from outlive.errors.run import SignalsRefusedError, StartsRefusedError
 from outlive.remote.connection import Connection
 from outlive.remote.following import Message
 from outlive.remote.refusal import error_of
@@ -56,6 +57,7 @@ from outlive.remote.values import (
     attributed,
     batch_fields,
     named_start,
+    one_signal,
     one_start,
     only_given,
     plain_filters,
@@ -254,6 +256,20 @@ class Remote(AnyEngine):
         started = start_of("engine.signal", start, headers)
         body = only_given({"payload": plain_json("engine.signal", payload), "key": key, "start": started})
         await self._connection.operate("runs.signal", body=body, run_id=run_id, name=name)
+
+    async def signal_many(self, signals: Iterable[SignalCall | OneSignal]) -> None:
+        bodies: builtins.list[dict[str, Any]] = []
+        for index, each in enumerate(wanted_signals(signals)):
+            try:
+                bodies.append(one_signal("engine.signal_many", each))
+            except OutliveError as error:
+                raise of_item(error, index, of="signals") from None
+        if not bodies:
+            return
+        answer = await self._connection.operate("runs.signal_many", body={"signals": bodies})
+        refused = {at: error_of(it.problem) for at, it in enumerate(answer.items) if it.problem is not None}
+        if refused:
+            raise SignalsRefusedError(len(bodies), refused)
 
     @overload
     async def ask(self, run_id: str, name: str, body: Any = None, **options: Unpack[AskOptions]) -> Any: ...

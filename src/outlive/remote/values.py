@@ -12,6 +12,7 @@ import msgspec
 
 from outlive._features.batches.starting import BatchOptions
 from outlive._kernel.client.message_start import NamedStart, is_named
+from outlive._kernel.client.signal_many import GivenSignal
 from outlive._kernel.client.start_options import OwnStartOptions, StartOptions
 from outlive._kernel.define.map import Tolerance
 from outlive._kernel.define.workflow import Bound, bound, refuse_unknown
@@ -237,6 +238,13 @@ def start_of(where: str, start: tuple[Any, ...] | None, headers: Mapping[str, st
     else:
         named = named_start(where, workflow, tuple(args))
     return only_given({**named._asdict(), "headers": headers})
+
+
+def one_signal(where: str, signal: GivenSignal) -> dict[str, Any]:
+    """One of many signals as it is sent."""
+    fields = signal._asdict()
+    start = start_of(where, fields.pop("start"), fields.pop("headers"))
+    return only_given({**fields, "payload": plain_json(where, signal.payload), "start": start})
 
 
 def typed(kind: Any, value: Any, what: str) -> Any:

@@ -268,10 +268,15 @@ def message(store: Store, run_id: str, name: str = "go", *, key: str = "", **fie
 
 
 async def send(
-    store: Store, *messages: Message, start: Change | None = None, inbox_messages_max: int = INBOX_MESSAGES_MAX
+    store: Store,
+    *messages: Message,
+    start: Change | None = None,
+    starts: Sequence[Change] = (),
+    inbox_messages_max: int = INBOX_MESSAGES_MAX,
 ) -> list[Delivery]:
-    """Deliver messages."""
-    return await store.deliver(messages, start=start, inbox_messages_max=inbox_messages_max)
+    """Deliver messages, after the trees of `starts`, or one tree."""
+    starts = [*starts] if start is None else [start]
+    return await store.deliver(messages, starts=starts, inbox_messages_max=inbox_messages_max)
 
 
 async def read_names(store: Store, writer: Writer) -> list[str]:

@@ -115,6 +115,31 @@ class MessagesConformance(Facet):
         assert (await get_run(store, "run-1")).version == 1
         assert await read_names(store, tree) == ["go"]
 
+    async def test_delivery_starts_the_trees_of_all_its_messages(self, store: Store) -> None:
+        """A run that has one of the ids stays as it is, and only the message of an unknown run is refused."""
+        tree = await begin(store, "there")
+        trees = [new_tree(store, run_id) for run_id in ("run-1", "there", "run-2")]
+
+        answers = await send(
+            store, *(message(store, run_id) for run_id in ("run-2", "none", "there", "run-1")), starts=trees
+        )
+
+        accepted = Delivery.ACCEPTED
+        assert answers == [accepted, Delivery.UNKNOWN_RUN, accepted, accepted]
+        assert await read_names(store, tree) == ["go"]
+        for run_id in ("run-1", "run-2"):
+            run = await get_run(store, run_id)
+            assert (await store.read_inbox([run.journal])).keys() == {run.journal}
+
+    async def test_delivery_starts_one_tree_of_two_with_one_id(self, store: Store) -> None:
+        """The first one; the messages of both reach it."""
+        trees = [new_tree(store, "run-1", version=version) for version in (1, 2)]
+
+        answers = await send(store, message(store, "run-1"), message(store, "run-1"), starts=trees)
+
+        assert answers == [Delivery.ACCEPTED] * 2
+        assert (await get_run(store, "run-1")).version == 1
+
     async def test_delivery_does_not_start_an_ended_run_again(self, store: Store) -> None:
         """Its id is taken, and an ended run takes no message."""
         tree = await begin(store)

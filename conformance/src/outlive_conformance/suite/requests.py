@@ -103,7 +103,7 @@ class RequestsConformance(Facet):
         assert await send(store, message(store, "sent-to")) == [Delivery.ACCEPTED]
         await request("started-with")
         again = new_tree(store, "started-with", version=2)
-        (delivery,) = await store.deliver([message(store, "started-with")], start=again, inbox_messages_max=5)
+        (delivery,) = await store.deliver([message(store, "started-with")], starts=[again], inbox_messages_max=5)
         assert delivery is Delivery.ACCEPTED
         sender = await begin(store, "sender")
         await request("sent-to-by-a-run")

@@ -239,15 +239,15 @@ class AuditedStore:
         return outcomes
 
     async def deliver(
-        self, messages: Sequence[Message], *, start: Change | None = None, inbox_messages_max: int
+        self, messages: Sequence[Message], *, starts: Sequence[Change] = (), inbox_messages_max: int
     ) -> list[Delivery]:
-        """See `Store`. The first message is what the caller wants."""
+        """See `Store`. The first message is what the caller wants, unless each of them has an entry for the log."""
         first, *rest = [replace(each, bounds=own_bounds()) for each in messages]
-        _check_bounds([] if start is None else [start])
-        deed = begun(first.kind.value, first.run_id, first.name)
+        _check_bounds(starts)
+        deed = None if first.audit is not None else begun(first.kind.value, first.run_id, first.name)
         if deed is not None:
             first = replace(first, audit=deed.action)
-        deliveries = await self._inner.deliver([first, *rest], start=start, inbox_messages_max=inbox_messages_max)
+        deliveries = await self._inner.deliver([first, *rest], starts=starts, inbox_messages_max=inbox_messages_max)
         if deed is not None:
             deed.is_written = deliveries[0] is Delivery.ACCEPTED
         return deliveries

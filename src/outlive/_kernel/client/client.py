@@ -38,6 +38,7 @@ from outlive._kernel.client.placing import own_place
 from outlive._kernel.client.recovery import Incomplete, find_incomplete
 from outlive._kernel.client.retrying import Retrier
 from outlive._kernel.client.shown import Shown
+from outlive._kernel.client.signal_many import ManySignals
 from outlive._kernel.client.start_many import ManyStarts
 from outlive._kernel.client.starting import Commits, Ids, Starter, read_tree
 from outlive._kernel.client.starts import Starts
@@ -134,6 +135,8 @@ class Client:
         )
         self.start_many = many.start
         """Start many runs; their ids. See `Engine.start_many`."""
+        self.signal_many = ManySignals(access, turns=self.turns, inbox=self.inbox, starts=many).send
+        """Send many signals. See `Engine.signal_many`."""
         interventions = Interventions(access, start=self.starter.start, ended=self.ended, cancel=self._cancel)
         self._retrier = Retrier(access, interventions=interventions)
         self.fork = Forker(access, ids=ids, definitions=self.definitions, interventions=interventions).fork

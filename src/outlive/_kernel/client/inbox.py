@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -18,11 +19,19 @@ from outlive._kernel.journal.readable import public_json
 from outlive._kernel.journal.value import TAGGED, ValueCodec, encode_sent
 from outlive._kernel.model import definition_key
 from outlive._kernel.store.contract import Change, Delivery, Message, MessageKind
-from outlive.errors import CommitUnknownError, RunFinishedError, RunNotFoundError, UnreadableError, UnserialisableError
+from outlive.errors import (
+    CommitUnknownError,
+    OutliveError,
+    RunFinishedError,
+    RunNotFoundError,
+    UnreadableError,
+    UnserialisableError,
+)
 from outlive.errors.run import InboxFullError, SignalTypeError
 
 REQUESTS_MAX = 100
 """So many requests of people find room in an inbox that is full: a parked run takes nothing else before it goes on."""
+TAKEN = (Delivery.ACCEPTED, Delivery.DUPLICATE)
 _REQUESTS = (MessageKind.RESUME, MessageKind.SKIP, MessageKind.CANCEL, MessageKind.PAUSE)
 START_ADVICE = "send it with a workflow to start, which creates the run if it is not there"
 SENDS_MAX = 5
@@ -54,37 +63,59 @@ class Inbox:
         if connection is not None:
             delivery = await self._access.store.request_message(connection, message, start=start)
         else:
-            delivery = await self._send([message] if then is None else [message, then], start)
+            starts = () if start is None else (start,)
+            deliveries = await self._send([message] if then is None else [message, then], starts)
+            delivery = next((it for it in deliveries if it not in TAKEN), deliveries[0])
         self._access.ring()
-        match delivery:
-            case Delivery.UNKNOWN_RUN:
-                may_start = message.kind in (MessageKind.SIGNAL, MessageKind.ASK)
-                raise RunNotFoundError(message.run_id, *([START_ADVICE] if may_start else []))
-            case Delivery.FINISHED:
-                run = await self._access.store.find_run(message.run_id)
-                raise RunFinishedError(message.run_id, run.status.value if run is not None else "ended")
-            case Delivery.FULL:
-                raise InboxFullError(message.run_id, self._inbox_messages_max)
-            case Delivery.ACCEPTED | Delivery.DUPLICATE:
-                return delivery
+        if delivery not in TAKEN:
+            raise (await self._refusals({0: message}, {0: delivery}))[0]
+        return delivery
 
-    async def _send(self, messages: list[Message], start: Change | None) -> Delivery:
-        """The outcome of the first message that was refused, or else of the first message."""
+    async def deliver_many(self, messages: Sequence[Message], *, starts: Sequence[Change]) -> dict[int, OutliveError]:
+        """Put messages into their inboxes in one transaction, behind the trees that they may need; why some of them
+        were refused, by their places."""
+        deliveries = await self._send(messages, starts)
+        self._access.ring()
+        refused = {at: it for at, it in enumerate(deliveries) if it not in TAKEN}
+        return await self._refusals(dict(enumerate(messages)), refused) if refused else {}
+
+    async def _refusals(
+        self, messages: Mapping[int, Message], refused: Mapping[int, Delivery]
+    ) -> dict[int, OutliveError]:
+        """The errors of messages that were refused."""
+        finished = [messages[at].run_id for at, delivery in refused.items() if delivery is Delivery.FINISHED]
+        ended = await self._access.store.find_runs(finished) if finished else {}
+        errors: dict[int, OutliveError] = {}
+        for at, delivery in refused.items():
+            message, run_id = messages[at], messages[at].run_id
+            match delivery:
+                case Delivery.UNKNOWN_RUN:
+                    may_start = message.kind in (MessageKind.SIGNAL, MessageKind.ASK)
+                    errors[at] = RunNotFoundError(run_id, *([START_ADVICE] if may_start else []))
+                case Delivery.FINISHED:
+                    errors[at] = RunFinishedError(run_id, ended[run_id].status.value if run_id in ended else "ended")
+                case Delivery.FULL:
+                    errors[at] = InboxFullError(run_id, self._inbox_messages_max)
+                case Delivery.ACCEPTED | Delivery.DUPLICATE:
+                    """It is there."""
+        return errors
+
+    async def _send(self, messages: Sequence[Message], starts: Sequence[Change]) -> list[Delivery]:
+        """The outcome of each message."""
         loop = asyncio.get_running_loop()
-        sends, until = SENDS_MAX if messages[0].key else 1, loop.time() + self._access.store_seconds
+        # A RESUME has no key, and twice is as good as once.
+        is_repeatable = all(it.key or it.kind is MessageKind.RESUME for it in messages) and bool(messages[0].key)
+        sends, until = SENDS_MAX if is_repeatable else 1, loop.time() + self._access.store_seconds
         room = self._inbox_messages_max + (REQUESTS_MAX if messages[0].kind in _REQUESTS else 0)
         while True:
             sends -= 1
             try:
-                deliver = partial(self._access.store.deliver, messages, start=start, inbox_messages_max=room)
-                deliveries = await self._sends.send(deliver)
+                deliver = partial(self._access.store.deliver, messages, starts=starts, inbox_messages_max=room)
+                return await self._sends.send(deliver)
             except CommitUnknownError:
                 # With a key it can be sent again: if it had arrived, the store says so. Not to one that is silent.
                 if not sends or loop.time() >= until:
                     raise
-            else:
-                refused = [it for it in deliveries if it not in (Delivery.ACCEPTED, Delivery.DUPLICATE)]
-                return (refused or deliveries)[0]
 
     async def encode_signal(self, run_id: str, name: str, payload: Any, of: tuple[str, int] | None) -> bytes:
         """The JSON of a signal, by the type that the workflow declares for it, by the code of this process or else by

@@ -7,8 +7,9 @@ The ids that are taken then are settled one by one, as `start` does it: the othe
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any, NamedTuple, Required, TypeAlias, get_args
 
 from msgspec.structs import replace
@@ -42,6 +43,10 @@ BYTES_MAX = 64 * 1024 * 1024
 
 WorkflowCall: TypeAlias = Bound[Any] | tuple[Any, ...]
 """A workflow with its arguments: `order.bind(7)`, `(order, 7)`, or `("order", {"id": 7})` by its name."""
+
+
+DescribedStarts: TypeAlias = dict[NamedStart, tuple[int, Described]]
+"""The workflows that starts by name have asked for, so that each is looked up once."""
 
 
 class OneStart(StartOptions, total=False):
@@ -129,12 +134,12 @@ class ManyStarts:
 
     async def start(self, starts: Iterable[WorkflowCall | OneStart], options: Mapping[str, Any]) -> list[str]:
         """Start these runs; their ids. See `Engine.start_many`."""
-        prepared, described = list[Prepared](), dict[NamedStart, tuple[int, Described]]()
+        prepared, described = list[Prepared](), DescribedStarts()
         size = 0
         for index, wanted in enumerate(wanted_starts(starts, options)):
             await self._turns.take()
             try:
-                one = await self._prepare(wanted, described)
+                one = await self.prepare(wanted, described)
             except OutliveError as error:
                 raise of_item(error, index) from None
             size += sum(len(blob.data) for blob in one.blobs) + len(one.event.input.v or one.event.input.data)
@@ -146,11 +151,11 @@ class ManyStarts:
         if not prepared:
             return []
         ids = [one.run_id for one in prepared]
-        async with self._access.admission.start(*ids), self._through_middleware(prepared) as allowed:
+        async with self._access.admission.start(*ids), self.through_middleware(prepared) as allowed:
             await self._create(allowed)
         return ids
 
-    async def _prepare(self, wanted: GivenStart, described: dict[NamedStart, tuple[int, Described]]) -> Prepared:
+    async def prepare(self, wanted: GivenStart, described: DescribedStarts) -> Prepared:
         """Check one start, and make its first event."""
         call, workflow = wanted.call, wanted.call.workflow if isinstance(wanted.call, Bound) else wanted.call[0]
         options = start_arguments(workflow, dict(wanted.options), by_name=True)
@@ -180,9 +185,12 @@ class ManyStarts:
         return Prepared(run_id, event, blobs, on_conflict, own)
 
     @asynccontextmanager
-    async def _through_middleware(self, prepared: list[Prepared]) -> AsyncIterator[list[Prepared]]:
+    async def through_middleware(
+        self, prepared: list[Prepared], *, of: str = "starts", places: Sequence[int] | None = None
+    ) -> AsyncIterator[list[Prepared]]:
         """The starts with the headers that middleware gives them. The middleware of each of them is around the commit
-        of all: what one of them raises starts nothing."""
+        of all: what one of them raises starts nothing. Its error says where the start is: `starts[3]`."""
+        named = [partial(of_item, index=index, of=of) for index in (places or range(len(prepared)))]
         # The quota is one of the hooks, and was asked about all of them at once.
         hooks = [
             it for it in self._access.hooks.on_start if getattr(it, "__self__", None) is not self._access.admission
@@ -192,7 +200,7 @@ class ManyStarts:
             return
         allowed, inside = list(prepared), _Inside(len(prepared))
         tasks = [
-            own_task(_hooked(hooks, one, index, allowed, inside), name="outlive-start")
+            own_task(_hooked(hooks, one, index, allowed, inside, named[index]), name="outlive-start")
             for index, one in enumerate(prepared)
         ]
         try:
@@ -271,7 +279,14 @@ class _Inside:
                 task.result()
 
 
-async def _hooked(hooks: Sequence[Hook], one: Prepared, index: int, allowed: list[Prepared], inside: _Inside) -> None:
+async def _hooked(
+    hooks: Sequence[Hook],
+    one: Prepared,
+    index: int,
+    allowed: list[Prepared],
+    inside: _Inside,
+    named: Callable[[OutliveError], OutliveError],
+) -> None:
     """Call the middleware around one of the starts."""
     if one.bound is None:  # Middleware is around workflows whose code is here.
         await inside.come(index)
@@ -289,6 +304,6 @@ async def _hooked(hooks: Sequence[Hook], one: Prepared, index: int, allowed: lis
     try:
         found = await around(hooks, call, create)()
     except OutliveError as error:
-        raise (error if has_come else of_item(error, index)) from None
+        raise (error if has_come else named(error)) from None
     if found != one.run_id or not has_come:
         raise wrong_answer(call, found)

@@ -398,12 +398,13 @@ class Store(CellStore, CheckpointTable, ScheduleTable, StreamTable, Deletion, Au
         which is in line. Nothing is counted beyond `limit`, and not more lines are looked at."""
 
     async def deliver(
-        self, messages: Sequence[Message], *, start: Change | None = None, inbox_messages_max: int
+        self, messages: Sequence[Message], *, starts: Sequence[Change] = (), inbox_messages_max: int
     ) -> list[Delivery]:
         """Put messages into the inbox and wake the runs they are for, in one transaction.
 
         An accepted message is durable, and the root of its run is due at once unless the run is parked (only a RESUME
-        wakes a parked run) or is to begin later. With `start`, that tree is created first unless its id is taken.
+        wakes a parked run) or is to begin later. The trees of `starts` are created first, each unless its id is
+        taken.
         A message to an ended run, to an unknown run, with a key seen before, or beyond `inbox_messages_max` waiting
         messages is not stored, and the answer says so; messages are judged one by one, in order.
         """

@@ -7,6 +7,7 @@ from typing import Annotated, Literal, cast
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from outlive._kernel.client.finding import Filters, Page
+from outlive._kernel.client.signal_many import SIGNALS_MAX
 from outlive._kernel.client.start_many import STARTS_MAX
 from outlive._kernel.values.dead_letter import DeadLetter
 from outlive._kernel.values.event import PAYLOAD_BYTES_MAX, Event
@@ -151,6 +152,19 @@ class SendSignal(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Create the run if there is none."""
 
 
+class SignalTo(SendSignal, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A signal and the run that it is for."""
+
+    run_id: Name
+    name: Name
+
+
+class SendSignals(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Signals to send."""
+
+    signals: Annotated[list[SignalTo], Meta(min_length=1, max_length=SIGNALS_MAX)]
+
+
 class AskRun(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The question to a run."""
 
@@ -248,6 +262,22 @@ class StartedRuns(Struct, frozen=True):
 
     items: list[StartOutcome]
     """An answer for each, in the order of the starts."""
+
+
+class SignalOutcome(Struct, frozen=True):
+    """The answer for one of many signals."""
+
+    run_id: str
+    name: str
+    problem: ProblemBody | None = None
+    """Why it was not sent: its run is not there, has ended or is full."""
+
+
+class SentSignals(Struct, frozen=True):
+    """Many signals."""
+
+    items: list[SignalOutcome]
+    """An answer for each, in the order of the signals."""
 
 
 class RunsPage(Struct, frozen=True):

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from outlive.cli import completing as complete
-from outlive.cli.edge import Mistake, json_option, place_option, print_json, say
+from outlive.cli.advice import as_typed
+from outlive.cli.edge import REFUSED, Mistake, json_option, open_engine, place_option, print_json, run, say
 from outlive.cli.edge import ask as ask_engine
 from outlive.cli.starting import options_of, start_options
-from outlive.cli.values import json_of, seconds_of
+from outlive.cli.values import json_of, seconds_of, structs_in
+
+if TYPE_CHECKING:
+    from outlive.http.wire.runs import SignalTo
 
 C = TypeVar("C", bound=Callable[..., Any])
 
@@ -64,6 +69,64 @@ def signal(*, run_id: str, name: str, value: str, key: str | None, url: str, as_
     payload, start = json_of("JSON", value), start_of(given)
     ask_engine(url, lambda engine: engine.signal(run_id, name, payload, key=key, **start))
     say(f"signal {name} is sent to run {run_id}", {"id": run_id, "signal": name, "key": key}, as_json=as_json)
+
+
+@click.command("signal-many")
+@click.argument("signals", metavar="FILE")
+@place_option
+@json_option
+def signal_many(*, signals: str, url: str, as_json: bool) -> None:
+    """Send a signal for each line of FILE (- for standard input).
+
+    A line is one signal as `POST /bulk/signal` takes it:
+
+    {"run_id": "order-7", "name": "paid", "payload": 1200, "key": "evt_123"}
+
+    A thousand lines are one commit. If a line cannot work, nothing of its thousand is sent, and the command ends. The
+    same file with the same keys again sends nothing twice.
+
+    Exit code 0: each signal was sent. 1: a line cannot work, or its run is not there, has ended or is full.
+    """
+    from outlive._kernel.client.signal_many import SIGNALS_MAX
+    from outlive.http.wire.runs import SignalTo
+
+    read = structs_in(signals, SignalTo)
+    refused = run(_send_all(url, [read[at : at + SIGNALS_MAX] for at in range(0, len(read), SIGNALS_MAX)]))
+    for line, why in refused.items():
+        click.echo(f"line {line}: {why}", err=True)
+    if as_json:
+        print_json(
+            [
+                {"line": line, "id": it.run_id, "signal": it.name, "key": it.key, "refused": refused.get(line)}
+                for line, it in read
+            ]
+        )
+    else:
+        click.echo(f"{len(read) - len(refused)} signals are sent")
+    if refused:
+        sys.exit(REFUSED)
+
+
+async def _send_all(url: str, portions: list[list[tuple[int, SignalTo]]]) -> dict[int, str]:
+    """Send them a thousand at a time: the refusals, by line."""
+    from outlive._kernel.client.message_start import NamedStart
+    from outlive.errors.run import SignalsRefusedError
+
+    found: dict[int, str] = {}
+    async with open_engine(url) as engine:
+        for portion in portions:
+            wanted: list[Any] = []
+            for _, it in portion:
+                one: dict[str, Any] = {"signal": (it.run_id, it.name, it.payload), "key": it.key}
+                if it.start is not None:
+                    start = NamedStart(it.start.workflow, it.start.arguments, it.start.version)
+                    one |= {"start": start, "headers": it.start.headers}
+                wanted.append(one)
+            try:
+                await engine.signal_many(wanted)
+            except SignalsRefusedError as error:
+                found |= {portion[at][0]: as_typed(it) for at, it in error.refused.items()}
+    return found
 
 
 @click.command()

@@ -15,7 +15,7 @@ from outlive._features.retention.commands import purge
 from outlive._features.runs.commands.act import cancel, fork, operations, pause, resume, retry, skip
 from outlive._features.runs.commands.files import export, import_
 from outlive._features.runs.commands.messages import ask as ask_run
-from outlive._features.runs.commands.messages import signal
+from outlive._features.runs.commands.messages import signal, signal_many
 from outlive._features.runs.commands.show import show
 from outlive._features.runs.commands.starting import start, start_many
 from outlive._features.runs.commands.stuck import list_stuck
@@ -158,7 +158,7 @@ async def _counts(engine: Any, wanted: dict[str, Any], *, roots_only: bool) -> d
 for command in (
     *(list_, count, show, why, steps, tail),
     *(start, start_many),
-    *(signal, ask_run, approve, reject),
+    *(signal, signal_many, ask_run, approve, reject),
     *(cancel, retry, resume, pause, fork, skip, operations),
     *(purge, export, import_),
 ):

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from outlive.cli import completing as complete
 from outlive.cli.advice import as_typed
-from outlive.cli.edge import REFUSED, Mistake, json_option, open_engine, place_option, print_json, run, say
+from outlive.cli.edge import REFUSED, json_option, open_engine, place_option, print_json, run, say
 from outlive.cli.edge import ask as ask_engine
 from outlive.cli.starting import options_of, start_options
-from outlive.cli.values import json_of, standard_input, text_of
+from outlive.cli.values import json_of, structs_in
 
 if TYPE_CHECKING:
     from outlive.http.wire.runs import StartRun
-
-STARTS_BYTES_MAX = 256 * 1024 * 1024
 
 
 @click.command()
@@ -59,8 +56,9 @@ def start_many(*, starts: str, url: str, as_json: bool) -> None:
     Exit code 0: each line has its run. 1: a line cannot work, or an id is taken by a run that will not do.
     """
     from outlive._kernel.client.start_many import STARTS_MAX
+    from outlive.http.wire.runs import StartRun
 
-    read = [_start_in(starts, at, line) for at, line in enumerate(_lines_of(starts), 1) if line.strip()]
+    read = structs_in(starts, StartRun)
     found = run(_start_all(url, [read[at : at + STARTS_MAX] for at in range(0, len(read), STARTS_MAX)]))
     for line, run_id, refused in found:
         if refused:
@@ -71,27 +69,6 @@ def start_many(*, starts: str, url: str, as_json: bool) -> None:
         print_json([{"line": line, "id": run_id, "refused": refused or None} for line, run_id, refused in found])
     if any(refused for _, _, refused in found):
         sys.exit(REFUSED)
-
-
-def _lines_of(starts: str) -> list[str]:
-    text = standard_input().read() if starts == "-" else text_of(Path(starts), bytes_max=STARTS_BYTES_MAX)
-    return text.splitlines()
-
-
-def _start_in(starts: str, at: int, line: str) -> tuple[int, StartRun]:
-    """One line, as it is sent.
-
-    Raises:
-        Mistake: it is not a start.
-    """
-    import msgspec
-
-    from outlive.http.wire.runs import StartRun
-
-    try:
-        return at, msgspec.json.decode(line, type=StartRun)
-    except msgspec.MsgspecError as error:
-        raise Mistake(f"{starts}, line {at}: {error}") from None
 
 
 async def _start_all(url: str, portions: list[list[tuple[int, StartRun]]]) -> list[tuple[int, str, str]]:

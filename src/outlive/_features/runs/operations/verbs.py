@@ -10,10 +10,11 @@ from msgspec.structs import replace
 import outlive.errors as e
 from outlive._features.runs.operations.runs import MISSING
 from outlive._kernel.client.message_start import NamedStart
+from outlive._kernel.client.signal_many import OneSignal
 from outlive._kernel.model.approval import AnyApproval
 from outlive._kernel.values.failure import failure_of
 from outlive.engine.view import view_of
-from outlive.errors.program import UnknownWorkflowError
+from outlive.errors.program import UnknownWorkflowError, of_item
 from outlive.errors.run import (
     ApprovalClosedError,
     ApprovalFormError,
@@ -26,11 +27,12 @@ from outlive.errors.run import (
     RunNotForkableError,
     RunNotParkedError,
     RunNotRetriableError,
+    SignalsRefusedError,
     SignalTypeError,
 )
-from outlive.http.asked import check_id, made_id, why_of
+from outlive.http.asked import check_id, check_workflow, made_id, why_of
 from outlive.http.operation import Call, operation
-from outlive.http.problem import Problem
+from outlive.http.problem import Problem, problem_of
 from outlive.http.wire.page import Done, WaitQuery, seconds_of
 from outlive.http.wire.runs import (
     AnswerView,
@@ -41,6 +43,9 @@ from outlive.http.wire.runs import (
     NotAnswered,
     Reasoned,
     SendSignal,
+    SendSignals,
+    SentSignals,
+    SignalOutcome,
     SkipStep,
     Started,
     StartIfAbsent,
@@ -81,6 +86,45 @@ async def signal(call: Call, run_id: str, name: str, body: SendSignal | None = N
     key = sent.key or call.idempotency_key
     await call.engine.signal(run_id, name, sent.payload, key=key, **_started(call, sent.start))
     return Done(run_id)
+
+
+@operation(
+    "runs.signal_many",
+    "POST",
+    "/bulk/signal",
+    scope="operator",
+    reach="runs",
+    answers=202,
+    raises=(e.PayloadTooLargeError, *STARTS, SignalTypeError),
+)
+async def signal_runs(call: Call, body: SendSignals) -> SentSignals:
+    """Send many signals in one transaction, to one run or to many.
+
+    All of them are durable when this answers, and nothing is sent if one of them cannot work; `detail` says which. A
+    signal whose run is not there, has ended or is full has a problem in its place. Sent again with the same keys, or
+    with the same header `Idempotency-Key`, they are the same signals.
+    """
+    signals: list[OneSignal] = []
+    for index, each in enumerate(body.signals):
+        if each.start is not None:
+            try:
+                check_workflow(call, each.start.workflow)
+            except UnknownWorkflowError as error:
+                raise of_item(error, index, of="signals") from None
+        key = each.key or made_id(call, "signal", each.run_id, each.name, str(index))
+        one: OneSignal = {"signal": (each.run_id, each.name, each.payload), "key": key, **_started(call, each.start)}
+        signals.append(one)
+    refused: dict[int, e.OutliveError] = {}
+    try:
+        await call.engine.signal_many(signals)
+    except SignalsRefusedError as error:
+        refused = error.refused
+    return SentSignals(
+        [
+            SignalOutcome(each.run_id, each.name, problem_of(refused[at]).body if at in refused else None)
+            for at, each in enumerate(body.signals)
+        ]
+    )
 
 
 @operation(

@@ -323,10 +323,10 @@ class MemoryStore(MemoryDeletion, MemoryAudit, MemoryCheckpoints):
         return claim
 
     async def deliver(
-        self, messages: Sequence[Message], *, start: Change | None = None, inbox_messages_max: int
+        self, messages: Sequence[Message], *, starts: Sequence[Change] = (), inbox_messages_max: int
     ) -> list[Delivery]:
-        """Create the tree if that is asked for, then judge one message after the other."""
-        if start is not None:
+        """Create the trees that are asked for, then judge one message after the other."""
+        for start in starts:
             self._commit(start)
         return [self._deliver(message, inbox_messages_max=inbox_messages_max) for message in messages]
 

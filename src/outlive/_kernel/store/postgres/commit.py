@@ -247,31 +247,31 @@ async def put_messages(
 
 
 async def deliver(
-    session: Session, messages: Sequence[Message], start: Change | None, messages_max: int, writing: Writing
+    session: Session, messages: Sequence[Message], starts: Sequence[Change], messages_max: int, writing: Writing
 ) -> list[Delivery]:
-    """Put messages into the inbox, after the tree that they may need; one statement as a rule."""
-    if start is not None and (start.starts or start.messages):
-        return await retry_deadlocks(lambda: _deliver_carefully(session, messages, start, messages_max, writing))
-    batch = Batch(() if start is None else await writing.reserve(session, 1))
-    if start is not None:
-        batch.add(start)
-    batch.post(messages, messages_max=messages_max)
+    """Put messages into the inbox, after the trees that they may need; one statement as a rule."""
+    if any(start.starts or start.messages for start in starts) or not can_write_at_once(starts):
+        return await retry_deadlocks(lambda: _deliver_carefully(session, messages, starts, messages_max, writing))
+    batch = Batch(await writing.reserve(session, len(starts)) if starts else ())
     try:
+        for start in starts:
+            batch.add(start)
+        batch.post(messages, messages_max=messages_max)
         _, deliveries = await retry_deadlocks(lambda: _write(session, batch, writing))
     except Conflict:
         # The tree cannot be created like this, or a run was born between our looking and our writing and has got the
         # same message from another sender; now it is there to be locked. Or it was only asked for.
-        return await retry_deadlocks(lambda: _deliver_carefully(session, messages, start, messages_max, writing))
+        return await retry_deadlocks(lambda: _deliver_carefully(session, messages, starts, messages_max, writing))
     return [Delivery(delivery) for delivery in deliveries or ()]
 
 
 async def _deliver_carefully(
-    session: Session, messages: Sequence[Message], start: Change | None, messages_max: int, writing: Writing
+    session: Session, messages: Sequence[Message], starts: Sequence[Change], messages_max: int, writing: Writing
 ) -> list[Delivery]:
     async with session.transaction():
         await start_requested(session, writing, {message.run_id for message in messages})
-        if start is not None:
-            await commit_carefully(session, [start], writing)
+        if starts:
+            await commit_carefully(session, starts, writing)
         return await put_messages(session, messages, writing, messages_max=messages_max)
 
 

@@ -398,10 +398,10 @@ class PostgresStore:
         return await self._end_of(self._spawn(verb))
 
     async def deliver(
-        self, messages: Sequence[Message], *, start: Change | None = None, inbox_messages_max: int
+        self, messages: Sequence[Message], *, starts: Sequence[Change] = (), inbox_messages_max: int
     ) -> list[Delivery]:
         """See `Store`."""
-        return await self._write(commit.deliver, messages, start, inbox_messages_max, self._writing)
+        return await self._write(commit.deliver, messages, starts, inbox_messages_max, self._writing)
 
     async def watch_ends(self, watches: Sequence[Watch]) -> dict[str, Run]:
         """See `Store`."""

@@ -93,13 +93,12 @@ def _write_carefully(session: Session, change: Change) -> tuple[Outcome, int]:
     return outcome, journal
 
 
-Posting = tuple[Sequence[Message], Change | None, int]
-"""Messages, the tree to create before, and how many messages may wait."""
+Posting = tuple[Sequence[Message], Sequence[Change], int]
+"""Messages, the trees to create before, and how many messages may wait."""
 
 
 def _deliver(session: Session, postings: list[Posting], *, careful: bool) -> list[list[Delivery]]:
-    starts: list[Sequence[Change]] = [[start] for _, start, _ in postings if start is not None]
-    _commit(session, starts, careful=careful)
+    _commit(session, [starts for _, starts, _ in postings if starts], careful=careful)
     inboxes = Inboxes()
     return [put_messages(session, messages, inbox_messages_max=most, inboxes=inboxes) for messages, _, most in postings]
 

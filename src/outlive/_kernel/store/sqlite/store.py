@@ -202,10 +202,10 @@ class SqliteStore:
         return outcomes
 
     async def deliver(
-        self, messages: Sequence[Message], *, start: Change | None = None, inbox_messages_max: int
+        self, messages: Sequence[Message], *, starts: Sequence[Change] = (), inbox_messages_max: int
     ) -> list[Delivery]:
         """See `Store`."""
-        return await self.write(DELIVER, (messages, start, inbox_messages_max))
+        return await self.write(DELIVER, (messages, starts, inbox_messages_max))
 
     async def refuse_messages(self, worker_id: str, refusals: Sequence[MessageRefusal]) -> None:
         """See `Store`."""
