@@ -1,24 +1,29 @@
 """`python -m tests.mutation`: plants one-line defects and sees whether the tests notice.
 
-All tests are run once without a defect, to see which of them run which lines; the notes are kept in `.mutation` until
-`--again`. Then a sample of the mutants of each room is tried, each with the tests that run the changed line.
+All tests are run once without a defect, to see which of them run which lines of the rooms; the notes are kept in
+`.mutation` until `--again`. Then a sample of the mutants of each room is tried, each with the tests that run the
+changed line: for some seconds in a fork of a process that has imported everything, and if it survives, in a process of
+its own. What became of a mutant in a fork is kept in `.mutation` too, so a sweep that was ended goes on where it was.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import random
 import sys
 import tempfile
 import tomllib
 from collections import Counter
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from queue import SimpleQueue
+from typing import Any
 
 from outlive_conformance.servers.etcd import find_etcd
 from tests.mutation.mutants import Mutant, mutants_of
-from tests.mutation.trial import LOOKS_SECONDS, PACKAGE, Copy, Fate, Notes, record
+from tests.mutation.trial import FORK_SECONDS, LOOKS_SECONDS, PACKAGE, Copy, Fate, Notes, record
 
 ROOT = Path(__file__).parents[2]
 ROOMS = (
@@ -59,6 +64,7 @@ UNTRIED = {
 ETCD = "src/outlive/_kernel/lease/etcd"
 EQUIVALENT = Path(__file__).with_name("equivalent.toml")
 GOAL = 0.95
+NOTICED = (Fate.KILLED, Fate.TIMED_OUT)
 
 
 def all_mutants(room: str, only: str = "") -> list[Mutant]:
@@ -93,21 +99,28 @@ def main() -> int:
     parser.add_argument("--rooms", nargs="*", default=list(ROOMS), choices=ROOMS, help="where they are planted")
     parser.add_argument("--only", default="", help="part of the name of a file")
     parser.add_argument("--jobs", type=int, default=2, help="processes that run tests")
-    parser.add_argument("--looks", type=int, default=len(LOOKS_SECONDS), help=f"how many of {LOOKS_SECONDS} seconds")
+    parser.add_argument(
+        "--looks",
+        type=int,
+        default=len(LOOKS_SECONDS),
+        help=f"how many of {LOOKS_SECONDS} seconds at what survives in a fork",
+    )
     parser.add_argument("--again", action="store_true", help="see again which tests run which lines")
     wanted = parser.parse_args()
     folder = ROOT / ".mutation"
     if wanted.again:
-        for file in folder.glob("*.json"):
+        for file in folder.glob("*.json*"):
             file.unlink()
     chosen = sample(wanted.rooms, wanted.only, mutants=wanted.mutants, seed=wanted.seed)
     with tempfile.TemporaryDirectory(prefix="outlive-mutation-") as place:
         Path(place).chmod(0o755)  # A server that is not run by root reads its programs here.
         copies = [Copy(ROOT, Path(place, str(number))) for number in range(wanted.jobs)]
-        if not any(folder.glob("*.json")):
+        if new := [room for room in chosen if room not in Notes(folder).rooms]:
             # In a copy: a test that passes in the checkout only would notice every mutant.
-            record(copies[0].folder, folder, test_folders(), jobs=wanted.jobs)
-        return report(chosen, Notes(folder), copies, LOOKS_SECONDS[: wanted.looks])
+            record(copies[0].folder, folder, test_folders(), rooms=new, jobs=wanted.jobs)
+        notes = Notes(folder)
+        known = look_in_forks(chosen, notes, copies[0], folder / "fates.jsonl")
+        return report(chosen, notes, copies, LOOKS_SECONDS[: wanted.looks], known)
 
 
 def sample(rooms: list[str], only: str, *, mutants: int, seed: int) -> dict[str, list[Mutant]]:
@@ -124,14 +137,59 @@ def sample(rooms: list[str], only: str, *, mutants: int, seed: int) -> dict[str,
     return chosen
 
 
-def report(chosen: dict[str, list[Mutant]], notes: Notes, copies: list[Copy], seconds: tuple[float, ...]) -> int:
-    """Try each of them, as many at a time as there are copies, say what became of it, and sum up."""
+def look_in_forks(chosen: dict[str, list[Mutant]], notes: Notes, copy: Copy, fates: Path) -> dict[str, Fate]:
+    """What becomes of each of them in a fork, by its name in the notes; what was tried before is not tried again."""
+    known = fates_in(fates)
+    for room, mutants in chosen.items():
+        trials = []
+        for mutant in mutants:
+            tests = [test for test in notes.tests_of(ROOT, mutant) if "::" in test]
+            first = next(notes.looks(tests, [FORK_SECONDS]), [])
+            if mutant.digest not in known and first and mutant.file.endswith(".py"):
+                trials.append(trial_of(mutant, first, notes.seconds_of(first)))
+        if trials:
+            say(f"{len(trials)} mutants of {room} are tried in forks")
+            copy.try_in_forks(trials, fates)
+    return fates_in(fates)
+
+
+def fates_in(file: Path) -> dict[str, Fate]:
+    """What became of mutants in forks."""
+    lines = file.read_text("utf-8").splitlines() if file.exists() else []
+    return {it["mutant"]: Fate(it["fate"]) for it in map(json.loads, lines)}
+
+
+def trial_of(mutant: Mutant, tests: list[str], seconds: float) -> dict[str, Any]:
+    """A mutant as `warm.py` reads it."""
+    place = Path(mutant.file).relative_to("src")
+    return {
+        "mutant": mutant.digest,
+        "module": ".".join(place.with_suffix("").parts).removesuffix(".__init__"),
+        "file": str(Path(mutant.file).relative_to(PACKAGE)),
+        "text": mutant.text,
+        "tests": tests,
+        "seconds": seconds,
+    }
+
+
+def report(
+    chosen: dict[str, list[Mutant]],
+    notes: Notes,
+    copies: list[Copy],
+    seconds: tuple[float, ...],
+    known: Mapping[str, Fate],
+) -> int:
+    """Say what becomes of each of them, and sum up. What no test noticed in a fork is tried, as many at a time as there
+    are copies."""
     fates = {room: Counter[Fate]() for room in chosen}
     free: SimpleQueue[Copy] = SimpleQueue()
     for copy in copies:
         free.put(copy)
 
     def look(mutant: Mutant) -> tuple[Fate, int]:
+        fate = known.get(mutant.digest, Fate.UNTRIED)
+        if fate in NOTICED or not seconds:
+            return fate, 0
         copy = free.get()
         try:
             return look_at(mutant, notes, copy, seconds)
@@ -162,7 +220,7 @@ def look_at(mutant: Mutant, notes: Notes, copy: Copy, seconds: tuple[float, ...]
 
 
 def _noticed(fates: Counter[Fate]) -> int:
-    return fates[Fate.KILLED] + fates[Fate.TIMED_OUT]
+    return sum(fates[fate] for fate in NOTICED)
 
 
 def say(line: str) -> None:

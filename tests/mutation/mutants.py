@@ -13,6 +13,7 @@ import copy
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 
 FLIPS: dict[type[ast.cmpop], type[ast.cmpop]] = {
@@ -52,6 +53,11 @@ class Mutant:
     def key(self) -> tuple[str, str, str, str]:
         """The key of this mutant in the list of mutants that no test can see."""
         return self.file, self.above, self.before, self.after
+
+    @property
+    def digest(self) -> str:
+        """The name of this mutant in the notes about what became of it; another one as soon as its file is changed."""
+        return sha256(f"{self.file}\n{self.text}".encode()).hexdigest()[:16]
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}\n    - {self.before}\n    + {self.after}"

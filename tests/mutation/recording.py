@@ -1,6 +1,7 @@
 """A plugin of pytest that notes which tests run which lines, and how long each of them takes.
 
-It is given the folder for its notes in `OUTLIVE_MUTATION_NOTES`. Each process of the tests writes a file of its own.
+It is given the folder for its notes in `OUTLIVE_MUTATION_NOTES`, and the rooms whose lines it notes in
+`OUTLIVE_MUTATION_ROOMS`. Each process of the tests writes a file of its own.
 """
 
 from __future__ import annotations
@@ -22,11 +23,12 @@ PACKAGE = Path(outlive.__file__).parent
 class Recorder:
     """Notes the lines of one process."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path, rooms: list[str]) -> None:
+        self._folder, self._rooms = folder, rooms
         self._seconds: dict[str, float] = {}
         self._failed: set[str] = set()
-        self._coverage = coverage.Coverage(data_file=None, source=[str(PACKAGE)], branch=False, config_file=False)
+        places = [str(PACKAGE / room) for room in rooms]
+        self._coverage = coverage.Coverage(data_file=None, source=places, branch=False, config_file=False)
         self._coverage.start()
 
     @pytest.hookimpl(hookwrapper=True)
@@ -63,11 +65,12 @@ class Recorder:
         for file in data.measured_files():
             for line, tests in data.contexts_by_lineno(file).items():
                 lines[str(Path(file).relative_to(PACKAGE))][line] = [numbers[test] for test in tests if test in numbers]
-        notes = {"tests": [(test, self._seconds[test]) for test in good], "lines": lines}
+        notes = {"rooms": self._rooms, "tests": [(test, self._seconds[test]) for test in good], "lines": lines}
         (self._folder / f"{os.getpid()}.json").write_text(json.dumps(notes), "utf-8")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Record in the processes that run tests; the process that only hands tests out has nothing to note."""
     if not getattr(config.option, "numprocesses", None):
-        config.pluginmanager.register(Recorder(Path(os.environ["OUTLIVE_MUTATION_NOTES"])))
+        folder, rooms = os.environ["OUTLIVE_MUTATION_NOTES"], os.environ["OUTLIVE_MUTATION_ROOMS"]
+        config.pluginmanager.register(Recorder(Path(folder), rooms.split()))

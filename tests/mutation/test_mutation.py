@@ -4,12 +4,25 @@ from __future__ import annotations
 
 import ast
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 
 from tests.mutation import __main__ as tool
-from tests.mutation.__main__ import ETCD, ROOMS, ROOT, SPARED, UNTRIED, all_mutants, equivalents, report, sample
+from tests.mutation.__main__ import (
+    ETCD,
+    ROOMS,
+    ROOT,
+    SPARED,
+    UNTRIED,
+    all_mutants,
+    equivalents,
+    fates_in,
+    report,
+    sample,
+    trial_of,
+)
 from tests.mutation.mutants import Mutant, mutants_of
 from tests.mutation.trial import IN_CHILDREN, LOOKS_SECONDS, PACKAGE, STARTERS, Copy, Fate, Notes, record
 
@@ -153,7 +166,7 @@ def test_tests_that_cannot_be_run_leave_no_notes(tmp_path: Path) -> None:
     notes = tmp_path / "notes"
 
     with pytest.raises(RuntimeError, match="the tests did not run"):
-        record(ROOT, notes, ["tests/gone"], jobs=0)
+        record(ROOT, notes, ["tests/gone"], rooms=["remote"], jobs=0)
 
     assert list(notes.glob("*.json")) == []
 
@@ -173,7 +186,7 @@ def test_tests_that_run_the_line_are_chosen_the_quickest_first(tmp_path: Path) -
     (package / "read.py").write_text('rows = 1\nfetch("find")\n')
     tests = [("slow", 2.0), ("quick", 0.1), ("other", 0.1)]
     lines = {"_kernel/store/x/read.py": {"2": [0, 1], "1": [2]}}
-    (tmp_path / "1.json").write_text(json.dumps({"tests": tests, "lines": lines}))
+    (tmp_path / "1.json").write_text(json.dumps({"rooms": [], "tests": tests, "lines": lines}))
     notes = Notes(tmp_path)
 
     for file, line in (("read.py", 2), ("sql/find.sql", 7)):
@@ -185,7 +198,9 @@ def test_tests_about_the_changed_file_are_tried_first(tmp_path: Path) -> None:
     """The test that would notice may be slow: it comes before quicker tests of something else."""
     names = ["tests/values/test_page.py::a", "tests/queues/test_claiming.py::b", "tests/queues/test_fair.py::c"]
     tests = [(names[0], 0.1), (names[1], 30.0), (names[2], 2.0)]
-    (tmp_path / "1.json").write_text(json.dumps({"tests": tests, "lines": {"x/queue/claiming.py": {"2": [0, 1, 2]}}}))
+    (tmp_path / "1.json").write_text(
+        json.dumps({"rooms": [], "tests": tests, "lines": {"x/queue/claiming.py": {"2": [0, 1, 2]}}})
+    )
 
     mutant = Mutant(str(PACKAGE / "x" / "queue" / "claiming.py"), 2, "", "", "")
     assert Notes(tmp_path).tests_of(ROOT, mutant) == [names[1], names[2], names[0]]
@@ -194,7 +209,7 @@ def test_tests_about_the_changed_file_are_tried_first(tmp_path: Path) -> None:
 def test_each_look_at_a_survivor_takes_longer(tmp_path: Path) -> None:
     """A look has tests for its seconds, and one at least; the last look leaves out what does not fit."""
     seconds = [("a", 30.0), ("b", 9.0), ("c", 300.0), ("d", 500.0), ("e", 50.0), ("f", 90.0)]
-    (tmp_path / "1.json").write_text(json.dumps({"tests": seconds, "lines": {}}))
+    (tmp_path / "1.json").write_text(json.dumps({"rooms": [], "tests": seconds, "lines": {}}))
     notes = Notes(tmp_path)
 
     assert LOOKS_SECONDS == (40.0, 120.0, 600.0)
@@ -205,7 +220,9 @@ def test_each_look_at_a_survivor_takes_longer(tmp_path: Path) -> None:
 def test_module_that_runs_the_line_while_it_is_imported_is_tried_behind_the_tests(tmp_path: Path) -> None:
     """A module that runs the line while it is imported is tried as a whole, behind the tests that run the line."""
     tests = [("tests/test_flow.py", 0.0), ("tests/test_flow.py::test_a", 2.0), ("tests/test_other.py::test_b", 1.0)]
-    (tmp_path / "1.json").write_text(json.dumps({"tests": tests, "lines": {"x.py": {"1": [0], "2": [0, 2]}}}))
+    (tmp_path / "1.json").write_text(
+        json.dumps({"rooms": [], "tests": tests, "lines": {"x.py": {"1": [0], "2": [0, 2]}}})
+    )
     notes = Notes(tmp_path)
 
     assert [notes.tests_of(ROOT, Mutant(str(PACKAGE / "x.py"), line, "", "", "")) for line in (1, 2)] == [
@@ -222,7 +239,11 @@ def test_a_kept_value_is_tried_with_the_tests_that_read_it(tmp_path: Path) -> No
     (package / "pool.py").write_text(
         "def __init__(self):\n    self._kept = 1\ndef trim(self):\n    return self._kept\n"
     )
-    notes = {"tests": [("quick", 0.1), ("slow", 2.0)], "lines": {"_kernel/store/pool.py": {"2": [0, 1], "4": [1]}}}
+    notes = {
+        "rooms": [],
+        "tests": [("quick", 0.1), ("slow", 2.0)],
+        "lines": {"_kernel/store/pool.py": {"2": [0, 1], "4": [1]}},
+    }
     (tmp_path / "1.json").write_text(json.dumps(notes))
 
     mutant = Mutant("src/outlive/_kernel/store/pool.py", 2, "self._kept = 1", "pass", "")
@@ -235,7 +256,11 @@ def test_code_of_a_child_process_is_tried_with_the_tests_that_start_one(tmp_path
     (number,) = [
         number for number, line in enumerate((ROOT / PACKAGE / starter).read_text().splitlines(), 1) if text in line
     ]
-    notes = {"tests": [("starts one", 0.1), ("other", 0.1)], "lines": {starter: {str(number): [0], "1": [1]}}}
+    notes = {
+        "rooms": [],
+        "tests": [("starts one", 0.1), ("other", 0.1)],
+        "lines": {starter: {str(number): [0], "1": [1]}},
+    }
     (tmp_path / "1.json").write_text(json.dumps(notes))
 
     assert Notes(tmp_path).tests_of(ROOT, Mutant(str(PACKAGE / file), 100, "", "", "")) == ["starts one"]
@@ -246,7 +271,7 @@ def test_code_that_no_test_runs_is_tried_with_tests_whose_children_may_run_it(tm
     ((room, (name, *_)),) = STARTERS.items()
     starter = f"tests/{Path(room).name}/test_{name}.py::test"
     assert (ROOT / starter.partition("::")[0]).exists()
-    notes = {"tests": [(starter, 0.1), ("other", 0.1)], "lines": {f"{room}/lock.py": {"1": [1]}}}
+    notes = {"rooms": [], "tests": [(starter, 0.1), ("other", 0.1)], "lines": {f"{room}/lock.py": {"1": [1]}}}
     (tmp_path / "1.json").write_text(json.dumps(notes))
 
     for file, line, tests in ((f"{room}/lock.py", 1, "other"), (f"{room}/lock.py", 2, starter), ("x/lock.py", 2, "")):
@@ -309,15 +334,71 @@ def test_trials_are_made_side_by_side_and_reported_in_order(
     tests = [("tests/test_other.py::test", 30.0), ("tests/test_answer.py::test", 40.0)]
     notes = tmp_path / "notes"
     notes.mkdir()
-    (notes / "1.json").write_text(json.dumps({"tests": tests, "lines": {"oracle.py": {"1": [0, 1]}}}))
+    (notes / "1.json").write_text(json.dumps({"rooms": [], "tests": tests, "lines": {"oracle.py": {"1": [0, 1]}}}))
     unseen = Mutant(mutant.file, 2, "a", "b", mutant.text)
     copies = [Copy(root, tmp_path / name) for name in ("one", "two")]
 
-    assert report({"room": [mutant, unseen]}, Notes(notes), copies, LOOKS_SECONDS) == 1
+    noticed = Mutant(mutant.file, 3, "a", "b", "")
+    known = {noticed.digest: Fate.KILLED, mutant.digest: Fate.SURVIVED}
+    assert report({"room": [mutant, unseen, noticed]}, Notes(notes), copies, LOOKS_SECONDS, known) == 1
 
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[:3] for line in lines if "tests" in line and ":" not in line[:5]][:2] == [
         ["1", "killed", "2"],
         ["2", "not", "covered"],
     ]
-    assert lines[-1] == "50% of 2 noticed; the goal is 95%"
+    assert lines[-1] == "67% of 3 noticed; the goal is 95%"
+
+
+ORACLE = """
+LIMIT = 3
+
+class Oracle:
+    def answer(self):
+        return [it for it in range(9) if it < LIMIT]
+
+def wait():
+    at = 0
+    while at < 1:
+        at += 1
+    return at
+"""
+TESTS = """
+import os
+from outlive import oracle
+PROCESS = os.getpid()
+
+def test_answer(): assert oracle.Oracle().answer() == [0, 1, 2]
+def test_wait(): assert oracle.wait() == 1
+def test_passes(): pass
+def test_process(): assert os.getpid() == PROCESS
+"""
+
+
+def test_mutants_of_functions_are_tried_in_forks(tmp_path: Path, root: Path) -> None:
+    """Each fork has one mutant, and none of the fork before. A test that fails in every fork notices nothing, and what
+    is changed outside of functions is not tried."""
+    (root / "src" / "outlive" / "oracle.py").write_text(ORACLE)
+    (root / "tests" / "test_answer.py").write_text(TESTS)
+    (root / "tests" / "mutation").mkdir()
+    for name in ("warm.py", "trial.py", "mutants.py"):
+        shutil.copy(Path(__file__).with_name(name), root / "tests" / "mutation" / name)
+    outside = ORACLE.replace("LIMIT = 3", "LIMIT = 4")
+    file, below = "src/outlive/oracle.py", {it.before: it for it in mutants_of(root, "src/outlive/oracle.py")}
+    trials = [
+        (below["it < LIMIT"], ["test_passes", "test_answer"]),
+        (below["it < LIMIT"], ["test_passes", "test_wait"]),
+        (below["at < 1"], ["test_answer", "test_wait"]),
+        (below["it < LIMIT"], ["test_process", "test_answer"]),
+        (Mutant(file, 2, "", "", outside), ["test_answer"]),
+        (below["it < LIMIT"], ["test_answer"]),
+    ]
+    fates = tmp_path / "fates.jsonl"
+
+    Copy(root, tmp_path / "copy").try_in_forks(
+        [trial_of(mutant, [f"tests/test_answer.py::{test}" for test in tests], 1.0) for mutant, tests in trials], fates
+    )
+
+    found = [json.loads(line)["fate"] for line in fates.read_text().splitlines()]
+    assert found == ["killed", "survived", "killed", "no fork", "no fork", "killed"]
+    assert fates_in(fates)[below["at < 1"].digest] is Fate.KILLED

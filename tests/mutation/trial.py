@@ -15,17 +15,22 @@ from compileall import compile_dir
 from enum import Enum
 from pathlib import Path
 from py_compile import PycInvalidationMode
+from typing import Any
 
 import pytest
 
 from tests.mutation.mutants import Mutant
 
 PACKAGE = Path("src") / "outlive"
+FORK_SECONDS = 6.0
+"""How long the tests of the first look take, which is made in forks (`warm.py`)."""
 LOOKS_SECONDS = (40.0, 120.0, 600.0)
-"""How long the tests of each look at a mutant take without it. The next look is for a mutant that survived: a line may
-have a thousand tests."""
+"""How long the tests of each further look at a mutant take without it. The next look is for a mutant that survived: a
+line may have a thousand tests."""
 START_SECONDS = 60.0
 """What a run of tests may take besides: Python, pytest, a server."""
+HANGS_SECONDS = 15
+"""How long one test may take in a fork: all tests of a mutant take six seconds together there."""
 SLOWNESS = 4
 """How much longer the tests may take with a mutant before it counts as one that hangs."""
 
@@ -63,6 +68,8 @@ class Fate(Enum):
     SURVIVED = "survived"
     TIMED_OUT = "timed out"
     UNSEEN = "not covered"
+    UNTRIED = "no fork"
+    """It is changed where no fork can be, or its test fails in a fork without it."""
 
 
 class Notes:
@@ -71,9 +78,12 @@ class Notes:
     def __init__(self, folder: Path) -> None:
         self._seconds: dict[str, float] = {}
         self._lines: defaultdict[tuple[str, int], set[str]] = defaultdict(set)
+        self.rooms: set[str] = set()
+        """The rooms whose lines were noted."""
         for file in folder.glob("*.json"):
             notes = json.loads(file.read_text("utf-8"))
             self._seconds |= dict(notes["tests"])
+            self.rooms |= set(notes["rooms"])
         for test, seconds in list(self._seconds.items()):
             if (module := test.partition("::")[0]) != test and module in self._seconds:
                 self._seconds[module] += seconds
@@ -149,8 +159,8 @@ def _naming(package: Path, source: Path, text: str) -> list[tuple[str, int]]:
     return [(str(source.relative_to(package)), number) for number, line in enumerate(lines, 1) if text in line]
 
 
-def record(root: Path, folder: Path, tests: list[str], *, jobs: int) -> None:
-    """Run tests without any mutant, and note which lines of the package they run.
+def record(root: Path, folder: Path, tests: list[str], *, rooms: Sequence[str], jobs: int) -> None:
+    """Run tests without any mutant, and note which lines of these rooms they run.
 
     Raises:
         RuntimeError: they could not be run; every mutant would seem to be covered by none.
@@ -162,7 +172,8 @@ def record(root: Path, folder: Path, tests: list[str], *, jobs: int) -> None:
     command += ["--timeout=300", "-p", "xdist.plugin", f"-n{jobs}", "--dist=loadfile", *tests]
     # This checkout, whichever one is installed.
     path = os.pathsep.join([str(root / "src"), str(root / "conformance" / "src"), str(root)])
-    environment = os.environ | {"OUTLIVE_MUTATION_NOTES": str(folder), "PYTHONPATH": path}
+    environment = os.environ | {"OUTLIVE_MUTATION_NOTES": str(folder), "OUTLIVE_MUTATION_ROOMS": " ".join(rooms)}
+    environment["PYTHONPATH"] = path
     code = subprocess.run(command, cwd=root, env=environment, check=False).returncode
     new = set(folder.glob("*.json")) - before
     did_run = any("::" in name for file in new for name, _ in json.loads(file.read_text("utf-8"))["tests"])
@@ -182,6 +193,27 @@ class Copy:
         # Known by its content: the time and the size of a file do not always tell a mutant from what it was made of.
         compile_dir(folder / PACKAGE, quiet=1, invalidation_mode=PycInvalidationMode.CHECKED_HASH)
 
+    def try_in_forks(self, trials: Sequence[dict[str, Any]], fates: Path) -> None:
+        """Try mutants in forks of one process, and add what becomes of each to a file.
+
+        Raises:
+            RuntimeError: the process did not try them all.
+        """
+        modules = {test.partition("::")[0] for trial in trials for test in trial["tests"]}
+        place = self.folder / "trials.jsonl"
+        place.write_text("".join(f"{json.dumps(trial)}\n" for trial in trials), "utf-8")
+        command = [sys.executable, "-m", "pytest", "-q", "-s", "-p", "tests.mutation.warm", "-p", "no:cacheprovider"]
+        environment = self._environment() | {
+            "OUTLIVE_MUTATION_TRIALS": str(place),
+            "OUTLIVE_MUTATION_FATES": str(fates),
+        }
+        command += ["-o", f"timeout={HANGS_SECONDS}", *sorted(modules)]
+        code = subprocess.run(
+            command, cwd=self.folder, env=environment, stdout=subprocess.DEVNULL, check=False
+        ).returncode
+        if code not in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
+            raise RuntimeError(f"mutants could not be tried in forks: pytest ended with {code}")
+
     def try_mutant(self, mutant: Mutant, tests: list[str], *, seconds: float) -> Fate:
         """Run tests against a mutant, until the first one fails."""
         if not tests:
@@ -198,12 +230,10 @@ class Copy:
 
     def _run(self, tests: list[str], *, seconds: float) -> int | None:
         command = [sys.executable, "-m", "pytest", "-x", "-q", "--tb=no", "-p", "no:cacheprovider", *tests]
-        paths = [str(self.folder / "src"), str(self.folder / "conformance" / "src")]
-        environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
         with subprocess.Popen(
             command,
             cwd=self.folder,
-            env=environment,
+            env=self._environment(),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
@@ -215,3 +245,7 @@ class Copy:
             finally:
                 if process.returncode is None:
                     os.killpg(process.pid, signal.SIGKILL)
+
+    def _environment(self) -> dict[str, str]:
+        paths = [str(self.folder / "src"), str(self.folder / "conformance" / "src")]
+        return os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
