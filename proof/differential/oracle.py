@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
+from outlive._kernel.client.finding import GROUP_FIELDS, GROUPS_MAX
 from outlive._kernel.journal.codec import Row, salt_of, seal
 from outlive._kernel.journal.event import RunClaimed
 from outlive._kernel.journal.fold import Fold
@@ -379,6 +380,12 @@ class Oracle:
         runs = sorted((run for _, run in self.world.each_run()), key=lambda run: (run.created_at, run.id))
         return [run for run in reversed(runs) if passes(run, wanted)]
 
+    def count_groups(self, runs: list[Run], limit: int) -> dict[str, int]:
+        """How many of them each group has."""
+        by = GROUP_FIELDS[limit % 3]
+        names = [run.status.value if by == "status" else getattr(run, by) for run in runs]
+        return {name: min(names.count(name), limit) for name in sorted(set(names))[:GROUPS_MAX]}
+
     def read_items(self, run_id: str, after: int, limit: int) -> list[ItemResult]:
         """By index."""
         found = self.world.find(run_id)
@@ -400,6 +407,12 @@ def passes(run: Run, wanted: RunFilter) -> bool:
         return False
     if wanted.until_at is not None and run.created_at >= wanted.until_at:
         return False
+    if wanted.ids and run.id not in wanted.ids:
+        return False
+    if wanted.finished_since_at is not None and (run.finished_at or -1) < wanted.finished_since_at:
+        return False
+    if wanted.finished_until_at is not None and not (run.finished_at and run.finished_at < wanted.finished_until_at):
+        return False
     if run.id[: len(wanted.id_prefix or "")] != (wanted.id_prefix or ""):
         return False
     if wanted.error is not None and (run.failure is None or wanted.error not in _names_of(run.failure.type)):
@@ -417,7 +430,7 @@ def passes(run: Run, wanted: RunFilter) -> bool:
         run.begin_by and not run.finished_at and run.begin_by < wanted.overdue_at
     ):
         return False
-    asked = [(wanted.queue, run.queue), (wanted.workflow, run.workflow)]
+    asked = [(wanted.queue, run.queue), (wanted.workflow, run.workflow), (wanted.version, run.version)]
     asked += [(wanted.root_id, run.root_id)]
     asked += [(wanted.parent_id, run.parent_id or ""), (wanted.owner, run.owner)]
     return all(wanted is None or wanted == fact for wanted, fact in asked)

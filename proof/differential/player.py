@@ -8,6 +8,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from outlive._kernel.client.finding import GROUP_FIELDS, GROUPS_MAX
 from outlive._kernel.model import RunFilter
 from outlive._kernel.model.instant import MICROSECONDS
 from outlive._kernel.store.contract import Change, MessageRefusal, Outcome, Store
@@ -194,7 +195,9 @@ class Player:
     async def _list(self, plan: Plan) -> Any:
         wanted, limit = filter_of(plan.operation), plan.operation.numbers[0]
         pages = await self._pages(wanted, limit, PAGES_MAX, oldest_first="oldest" in plan.operation.finds)
-        return pages, await self.store.count_runs(wanted, limit=limit)
+        by = GROUP_FIELDS[limit % 3]
+        groups = await self.store.count_groups(wanted, by, limit=limit, groups_max=GROUPS_MAX)
+        return pages, await self.store.count_runs(wanted, limit=limit), groups
 
     async def _pages(self, wanted: RunFilter, limit: int, most: int, *, oldest_first: bool = False) -> Any:
         pages: list[Any] = []

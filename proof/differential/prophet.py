@@ -87,7 +87,8 @@ class Prophet:
             case "list":
                 wanted, limit = filter_of(operation), operation.numbers[0]
                 pages = self._pages(wanted, limit, PAGES_MAX, oldest_first="oldest" in operation.finds)
-                return pages, min(len(self._oracle.list_runs(wanted)), limit)
+                found = self._oracle.list_runs(wanted)
+                return pages, min(len(found), limit), self._oracle.count_groups(found, limit)
             case "read":
                 return self._read(plan)
             case verb:

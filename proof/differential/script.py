@@ -318,7 +318,9 @@ class Author:
     def _finds(self) -> dict[str, str]:
         """Some of the filters that are a text or an instant, mostly one that finds something; and the order."""
         random = self._random_of_lists
-        created = [str(run.created_at) for _, run in self._oracle.world.each_run()] or ["0"]
+        runs = [run for _, run in self._oracle.world.each_run()]
+        created = [str(run.created_at) for run in runs] or ["0"]
+        finished = [str(run.finished_at) for run in runs if run.finished_at] or ["0"]
         choices = {
             "id_prefix": ["", "a", "a~", "b", "c.", "z"],
             "error": ["Broken", "app.Broken", "broken", "Odd"],
@@ -326,6 +328,10 @@ class Author:
             "since_at": created,
             "until_at": created,
             "queue": ["", QUEUE],
+            "version": ["1", "2", "3"],
+            "ids": ["a", "a b c", "c unknown", " ".join(run.id for run in runs[-3:]) or "d"],
+            "finished_since_at": finished,
+            "finished_until_at": [*finished, str(int(finished[-1]) + 1)],
             "hides_internal": ["yes"],
             "sleeps": ["yes"],
             "asks": ["", "ann", "bob"],

@@ -41,6 +41,7 @@ WRITES = frozenset(
 )
 READS = frozenset(
     {
+        "count_groups",
         "count_runs",
         "find_answers",
         "find_due_schedules",

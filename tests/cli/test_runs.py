@@ -137,6 +137,12 @@ def test_runs_are_counted_by_status(shop: Shop) -> None:
 
     assert rows == [["STATUS", "RUNS"], ["waiting", "1"], ["parked", "2"], ["succeeded", "1"], ["failed", "1"]]
     assert counted == {"parked": {"count": 2, "at_least": False}}
+    by_workflow = shop("count", "--by", "workflow", "--run-id", "w-1", "--run-id", "s-1").stdout
+    assert by_workflow.split()[:2] == ["WORKFLOW", "RUNS"]
+    assert shop("list", "--ids", "--run-id", "w-1", "--finished-since", "1d").stdout == ""
+    ended = shop("list", "--ids", "--run-id", "s-1", "--finished-since", "1d", "--workflow-version", "1").stdout
+    assert ended == "s-1\n"
+    assert shop("list", "--ids", "--children", "--parent-id", "s-1", "--finished-until", "1d").stdout == ""
 
 
 def test_why_is_one_sentence(shop: Shop) -> None:

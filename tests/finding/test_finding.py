@@ -64,6 +64,13 @@ async def test_runs_are_found_by_each_filter_and_by_all(engine: Any) -> None:
     wanted = {"workflow": "order_to_find", "status": ("failed", "parked"), "tags": {"tenant": "a"}, "since": since}
     assert await ids(engine, **wanted, until=since + timedelta(hours=1), error="CardDeclined") == ["order-declined"]
     assert await ids(engine, until=since, order="created_at") == ["order-done"]
+    assert await ids(engine, ids=["order-waits", "order-done", "other"]) == ["order-waits", "order-done"]
+    assert await ids(engine, ids="order-asks", version=1) == ["order-asks"]
+    assert await ids(engine, workflow="order_to_find", version=2) == []
+    ended = (await engine.get("order-done").info()).finished_at
+    assert await ids(engine, finished_until=ended) == []
+    assert await ids(engine, finished_since=ended) == ["order-declined", "order-done"]
+    assert await ids(engine, finished_since=ended, finished_until=since, status="succeeded") == ["order-done"]
     assert await engine.count(workflow="order_to_find") == 5
     assert await engine.count(status="waiting", tags={"tenant": "a"}) == 3
 
@@ -83,6 +90,8 @@ async def test_runs_are_found_by_their_queue_and_children_are_left_out(engine: A
     assert await ids(engine, queue="mill") == ["parent"]
     assert await ids(engine, queue="default") == ["parent~1"]
     assert await ids(engine, roots_only=True) == ["parent"]
+    assert await ids(engine, parent_id="parent") == ["parent~1"]
+    assert await ids(engine, parent_id="parent~1") == []
     assert {"parent", "parent~1"} < set(await ids(engine, internal=True))
 
 
@@ -141,6 +150,32 @@ async def test_a_filter_that_does_not_exist_is_named() -> None:
             await engine.list(stauts="failed")  # type: ignore[call-arg]
         with pytest.raises(TypeError, match="no filter 'x'; it knows status, tags"):
             await engine.count(x=1)  # type: ignore[call-arg]
+
+
+async def test_an_empty_or_endless_list_of_ids_is_refused() -> None:
+    """No ids are not all runs, and a list holds a bounded number."""
+    async with TestEngine() as engine:
+        for wrong in ([], [f"run-{number}" for number in range(1_001)]):
+            with pytest.raises(ValueError, match="give 1 to 1,000 ids, or leave it out for all runs"):
+                await engine.list(ids=wrong)
+
+
+async def test_runs_are_counted_in_groups(engine: Any) -> None:
+    """By status, workflow or queue, with the filters of a list; the verb, each group with its limit."""
+    await (await engine.start(parent_to_find, id="parent")).result()
+    for number in range(3):
+        await waits(await engine.start(order_to_find, "waits", id=f"run-{number}", tags={"tenant": "a"}))
+
+    counts = await engine.count_by("status")
+    assert (counts, list(counts)) == ({"waiting": 3, "succeeded": 2}, ["waiting", "succeeded"])
+    assert await engine.count_by("workflow", roots_only=True) == {"order_to_find": 3, "parent_to_find": 1}
+    assert await engine.count_by("queue", roots_only=True) == {"default": 3, "mill": 1}
+    assert await engine.count_by("status", tags={"tenant": "a"}, status=("failed", "waiting")) == {"waiting": 3}
+    counts = await engine.count_by("status", limit=2, status="waiting")
+    assert (str(counts["waiting"]), counts["waiting"].at_least) == ("2+", True)
+    assert await engine.count_by("status", status="damaged") == {}
+    with pytest.raises(ValueError, match="by='version' cannot work: give one of status, workflow, queue"):
+        await engine.count_by("version")
 
 
 async def test_a_count_stops_at_its_limit_and_says_so() -> None:

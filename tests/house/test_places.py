@@ -63,7 +63,7 @@ def wire_name(name: str) -> str:
 
 def flag(name: str) -> str:
     """A filter as an option of a command."""
-    return "--" + {"tags": "tag"}.get(name, name).replace("_", "-")
+    return "--" + {"tags": "tag", "ids": "run-id", "version": "workflow-version"}.get(name, name).replace("_", "-")
 
 
 def method_of(verb: str) -> str:

@@ -42,7 +42,7 @@ def test_every_operation_with_filters_gets_dear_ones() -> None:
     searched = {name for name, it in OPERATIONS.items() if list(costs.searches_for(it))}
     bulk = {f"bulk.{verb}" for verb in ("cancel", "pause", "purge", "resume", "retry", "start", "start_purge")}
 
-    assert searched == bulk | {"approvals.list", "runs.count", "runs.follow_list", "runs.list"}
+    assert searched == bulk | {"approvals.list", "runs.count", "runs.count_by", "runs.follow_list", "runs.list"}
 
 
 def test_a_request_that_is_dear_for_its_size_is_a_finding() -> None:

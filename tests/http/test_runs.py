@@ -98,6 +98,12 @@ async def test_runs_are_listed_by_filters_and_pages(api: Caller, engine: TestEng
     assert (None, ["p-1", "p-2"]) == (second.data["next"], ids(tagged.data))
     assert {"p-0", "p-1", "p-2"} == set(ids(asked.data))
     assert {"count": 2, "at_least": True} == count.data
+    counts = await api.get("/api/v1/runs/count/groups?by=workflow&limit=2&ids=o-1&ids=p-1&ids=p-2&ids=p-0")
+    assert {
+        "groups": {"api_order": {"count": 1, "at_least": False}, "api_patient": {"count": 2, "at_least": True}}
+    } == counts.data
+    ended = await api.get(f"{RUNS}?finished_since=2000-01-01T00:00:00Z&version=1&ids=o-1&ids=p-1")
+    assert ids(ended.data) == ["o-1"]
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ API = "/api/v1"
 DEAR = f"{API}/runs?id_prefix=seed-2-&limit=1"
 SEARCHING = {
     *("approvals.list", "batches.list", "bulk.cancel", "bulk.list", "bulk.pause", "bulk.purge", "bulk.resume"),
-    *("bulk.retry", "overview.get", "runs.count", "runs.list", "runs.list_stuck"),
+    *("bulk.retry", "overview.get", "runs.count", "runs.count_by", "runs.list", "runs.list_stuck"),
 }
 """Operations that look for runs by filters."""
 SHARED = {"health.metrics", "overview.get"}
@@ -241,16 +241,17 @@ async def test_every_operation_that_searches_takes_its_turn(monkeypatch: pytest.
         def watch(name: str) -> None:
             find = getattr(store, name)
 
-            async def watched(wanted: RunFilter, **options: Any) -> Any:
+            async def watched(wanted: RunFilter, *by: Any, **options: Any) -> Any:
                 task = asyncio.current_task()
                 if wanted.is_search and task is not None:
                     found[task.get_name() == "outlive-http-line"].add(asked)
-                return await find(wanted, **options)
+                return await find(wanted, *by, **options)
 
             monkeypatch.setattr(store, name, watched)
 
         watch("list_runs")
         watch("count_runs")
+        watch("count_groups")
         for it in OPERATIONS.values():
             asked = it.name
             if it.media != EVENT_STREAM and not it.names:

@@ -218,11 +218,21 @@ export interface Bulk {
   /** Any of these. */
   status?: ("cancelled" | "continued" | "damaged" | "failed" | "parked" | "pending" | "running" | "succeeded" | "timed_out" | "waiting")[];
   workflow?: string | null;
+  /** One of these. */
+  ids?: string[];
+  /** The version of the workflow. */
+  version?: number | null;
+  /** The run that started them as its children. */
+  parent_id?: string | null;
   id_prefix?: string | null;
   /** Created at this instant or later. */
   since?: string | null;
   /** Created before this instant. */
   until?: string | null;
+  /** Ended at this instant or later. */
+  finished_since?: string | null;
+  /** Ended before this instant. */
+  finished_until?: string | null;
   /** The name of a signal, an ask or an approval, or the id of a run; `@timer` for what a timer will wake. */
   waiting_for?: string | null;
   /** The class of the exception that it failed with. */
@@ -241,11 +251,21 @@ export interface BulkOfTrees {
   /** Any of these. */
   status?: ("cancelled" | "continued" | "damaged" | "failed" | "parked" | "pending" | "running" | "succeeded" | "timed_out" | "waiting")[];
   workflow?: string | null;
+  /** One of these. */
+  ids?: string[];
+  /** The version of the workflow. */
+  version?: number | null;
+  /** The run that started them as its children. */
+  parent_id?: string | null;
   id_prefix?: string | null;
   /** Created at this instant or later. */
   since?: string | null;
   /** Created before this instant. */
   until?: string | null;
+  /** Ended at this instant or later. */
+  finished_since?: string | null;
+  /** Ended before this instant. */
+  finished_until?: string | null;
   /** The name of a signal, an ask or an approval, or the id of a run; `@timer` for what a timer will wake. */
   waiting_for?: string | null;
   /** The class of the exception that it failed with. */
@@ -826,11 +846,21 @@ export interface PauseRuns {
   /** Any of these. */
   status?: ("cancelled" | "continued" | "damaged" | "failed" | "parked" | "pending" | "running" | "succeeded" | "timed_out" | "waiting")[];
   workflow?: string | null;
+  /** One of these. */
+  ids?: string[];
+  /** The version of the workflow. */
+  version?: number | null;
+  /** The run that started them as its children. */
+  parent_id?: string | null;
   id_prefix?: string | null;
   /** Created at this instant or later. */
   since?: string | null;
   /** Created before this instant. */
   until?: string | null;
+  /** Ended at this instant or later. */
+  finished_since?: string | null;
+  /** Ended before this instant. */
+  finished_until?: string | null;
   /** The name of a signal, an ask or an approval, or the id of a run; `@timer` for what a timer will wake. */
   waiting_for?: string | null;
   /** The class of the exception that it failed with. */
@@ -937,11 +967,21 @@ export interface PurgeRuns {
   /** Any of these. */
   status?: ("cancelled" | "continued" | "damaged" | "failed" | "parked" | "pending" | "running" | "succeeded" | "timed_out" | "waiting")[];
   workflow?: string | null;
+  /** One of these. */
+  ids?: string[];
+  /** The version of the workflow. */
+  version?: number | null;
+  /** The run that started them as its children. */
+  parent_id?: string | null;
   id_prefix?: string | null;
   /** Created at this instant or later. */
   since?: string | null;
   /** Created before this instant. */
   until?: string | null;
+  /** Ended at this instant or later. */
+  finished_since?: string | null;
+  /** Ended before this instant. */
+  finished_until?: string | null;
   /** The name of a signal, an ask or an approval, or the id of a run; `@timer` for what a timer will wake. */
   waiting_for?: string | null;
   /** The class of the exception that it failed with. */
@@ -1139,6 +1179,12 @@ export interface Run {
   queue: string;
   /** Its key in the queue. */
   queue_key: string;
+}
+
+/** How many runs each group has. */
+export interface RunCounts {
+  /** By the name of the status, workflow or queue; runs without a queue are in `default`. */
+  groups: Record<string, Count>;
 }
 
 /** The outcome of a verb for many runs for one of them. */
@@ -1439,11 +1485,21 @@ export interface StartBulk {
   /** Any of these. */
   status?: ("cancelled" | "continued" | "damaged" | "failed" | "parked" | "pending" | "running" | "succeeded" | "timed_out" | "waiting")[];
   workflow?: string | null;
+  /** One of these. */
+  ids?: string[];
+  /** The version of the workflow. */
+  version?: number | null;
+  /** The run that started them as its children. */
+  parent_id?: string | null;
   id_prefix?: string | null;
   /** Created at this instant or later. */
   since?: string | null;
   /** Created before this instant. */
   until?: string | null;
+  /** Ended at this instant or later. */
+  finished_since?: string | null;
+  /** Ended before this instant. */
+  finished_until?: string | null;
   /** The name of a signal, an ask or an approval, or the id of a run; `@timer` for what a timer will wake. */
   waiting_for?: string | null;
   /** The class of the exception that it failed with. */
@@ -1522,11 +1578,21 @@ export interface StartPurge {
   /** Any of these. */
   status?: ("cancelled" | "continued" | "damaged" | "failed" | "parked" | "pending" | "running" | "succeeded" | "timed_out" | "waiting")[];
   workflow?: string | null;
+  /** One of these. */
+  ids?: string[];
+  /** The version of the workflow. */
+  version?: number | null;
+  /** The run that started them as its children. */
+  parent_id?: string | null;
   id_prefix?: string | null;
   /** Created at this instant or later. */
   since?: string | null;
   /** Created before this instant. */
   until?: string | null;
+  /** Ended at this instant or later. */
+  finished_since?: string | null;
+  /** Ended before this instant. */
+  finished_until?: string | null;
   /** The name of a signal, an ask or an approval, or the id of a run; `@timer` for what a timer will wake. */
   waiting_for?: string | null;
   /** The class of the exception that it failed with. */
@@ -1820,11 +1886,21 @@ export interface ApprovalsListQuery {
   /** Any of these. */
   status?: ("cancelled" | "continued" | "damaged" | "failed" | "parked" | "pending" | "running" | "succeeded" | "timed_out" | "waiting")[];
   workflow?: string;
+  /** One of these. */
+  ids?: string[];
+  /** The version of the workflow. */
+  version?: number;
+  /** The run that started them as its children. */
+  parent_id?: string;
   id_prefix?: string;
   /** Created at this instant or later. */
   since?: string;
   /** Created before this instant. */
   until?: string;
+  /** Ended at this instant or later. */
+  finished_since?: string;
+  /** Ended before this instant. */
+  finished_until?: string;
   /** The name of a signal, an ask or an approval, or the id of a run; `@timer` for what a timer will wake. */
   waiting_for?: string;
   /** The class of the exception that it failed with. */
@@ -1940,11 +2016,21 @@ export interface RunsCountQuery {
   /** Any of these. */
   status?: ("cancelled" | "continued" | "damaged" | "failed" | "parked" | "pending" | "running" | "succeeded" | "timed_out" | "waiting")[];
   workflow?: string;
+  /** One of these. */
+  ids?: string[];
+  /** The version of the workflow. */
+  version?: number;
+  /** The run that started them as its children. */
+  parent_id?: string;
   id_prefix?: string;
   /** Created at this instant or later. */
   since?: string;
   /** Created before this instant. */
   until?: string;
+  /** Ended at this instant or later. */
+  finished_since?: string;
+  /** Ended before this instant. */
+  finished_until?: string;
   /** The name of a signal, an ask or an approval, or the id of a run; `@timer` for what a timer will wake. */
   waiting_for?: string;
   /** The class of the exception that it failed with. */
@@ -1957,6 +2043,41 @@ export interface RunsCountQuery {
   /** Include runs that the engine makes for itself, such as chunks of batches. */
   internal?: boolean;
   limit?: number;
+}
+
+/** What `runs.count_by` may be asked for. */
+export interface RunsCountByQuery {
+  /** Any of these. */
+  status?: ("cancelled" | "continued" | "damaged" | "failed" | "parked" | "pending" | "running" | "succeeded" | "timed_out" | "waiting")[];
+  workflow?: string;
+  /** One of these. */
+  ids?: string[];
+  /** The version of the workflow. */
+  version?: number;
+  /** The run that started them as its children. */
+  parent_id?: string;
+  id_prefix?: string;
+  /** Created at this instant or later. */
+  since?: string;
+  /** Created before this instant. */
+  until?: string;
+  /** Ended at this instant or later. */
+  finished_since?: string;
+  /** Ended before this instant. */
+  finished_until?: string;
+  /** The name of a signal, an ask or an approval, or the id of a run; `@timer` for what a timer will wake. */
+  waiting_for?: string;
+  /** The class of the exception that it failed with. */
+  error?: string;
+  queue?: string;
+  /** `name=value`; may be given several times, and all of them count. */
+  tag?: string[];
+  /** No child runs. */
+  roots_only?: boolean;
+  /** Include runs that the engine makes for itself, such as chunks of batches. */
+  internal?: boolean;
+  limit?: number;
+  by?: "queue" | "status" | "workflow";
 }
 
 /** What `runs.follow` may be asked for. */
@@ -1974,11 +2095,21 @@ export interface RunsFollowListQuery {
   /** Any of these. */
   status?: ("cancelled" | "continued" | "damaged" | "failed" | "parked" | "pending" | "running" | "succeeded" | "timed_out" | "waiting")[];
   workflow?: string;
+  /** One of these. */
+  ids?: string[];
+  /** The version of the workflow. */
+  version?: number;
+  /** The run that started them as its children. */
+  parent_id?: string;
   id_prefix?: string;
   /** Created at this instant or later. */
   since?: string;
   /** Created before this instant. */
   until?: string;
+  /** Ended at this instant or later. */
+  finished_since?: string;
+  /** Ended before this instant. */
+  finished_until?: string;
   /** The name of a signal, an ask or an approval, or the id of a run; `@timer` for what a timer will wake. */
   waiting_for?: string;
   /** The class of the exception that it failed with. */
@@ -2018,11 +2149,21 @@ export interface RunsListQuery {
   /** Any of these. */
   status?: ("cancelled" | "continued" | "damaged" | "failed" | "parked" | "pending" | "running" | "succeeded" | "timed_out" | "waiting")[];
   workflow?: string;
+  /** One of these. */
+  ids?: string[];
+  /** The version of the workflow. */
+  version?: number;
+  /** The run that started them as its children. */
+  parent_id?: string;
   id_prefix?: string;
   /** Created at this instant or later. */
   since?: string;
   /** Created before this instant. */
   until?: string;
+  /** Ended at this instant or later. */
+  finished_since?: string;
+  /** Ended before this instant. */
+  finished_until?: string;
   /** The name of a signal, an ask or an approval, or the id of a run; `@timer` for what a timer will wake. */
   waiting_for?: string;
   /** The class of the exception that it failed with. */
@@ -2898,6 +3039,17 @@ export class RunsOperations {
    */
   count(query?: RunsCountQuery, options?: RequestOptions): Promise<Count> {
     return this.#to.json("GET", `/api/v1/runs/count`, { query, options });
+  }
+
+  /**
+   * How many runs fit, grouped by their status, workflow or queue, all at one moment.
+   *
+   * Counting a group ends at `limit`; a group without such runs is left out.
+   *
+   * Needs the scope `viewer`.
+   */
+  countBy(query?: RunsCountByQuery, options?: RequestOptions): Promise<RunCounts> {
+    return this.#to.json("GET", `/api/v1/runs/count/groups`, { query, options });
   }
 
   /**

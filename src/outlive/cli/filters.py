@@ -27,6 +27,13 @@ OPTIONS = {
     "tags": click.option(
         "--tag", "tags", multiple=True, metavar="NAME=VALUE", help="Only runs with this tag; may be repeated."
     ),
+    "ids": click.option(
+        "--run-id", "ids", multiple=True, metavar="ID", help="Only the run with this id; may be repeated."
+    ),
+    "version": click.option(
+        "--workflow-version", "version", type=int, metavar="N", help="Only runs of this version of their workflow."
+    ),
+    "parent_id": click.option("--parent-id", metavar="ID", help="Only children that this run started."),
     "id_prefix": click.option("--id-prefix", metavar="TEXT", help="Only runs whose id begins with this."),
     "error": click.option("--error", metavar="CLASS", help="Only runs that failed with an exception of this class."),
     "waiting_for": click.option(
@@ -42,6 +49,8 @@ OPTIONS = {
         "--since", metavar="WHEN", help="Created then or later: 2h (ago), 2026-11-01, 2026-11-01T06:00+01:00."
     ),
     "until": click.option("--until", metavar="WHEN", help="Created before that."),
+    "finished_since": click.option("--finished-since", metavar="WHEN", help="Ended then or later, as 2h (ago)."),
+    "finished_until": click.option("--finished-until", metavar="WHEN", help="Ended before that."),
     "internal": click.option("--internal", is_flag=True, help="Also runs that the engine makes for itself."),
 }
 """Each by the name of what a command is given."""
@@ -65,9 +74,9 @@ def filters_of(given: dict[str, Any]) -> dict[str, Any]:
         found["status"] = [status_of(status) for status in found.pop("statuses")]
     if "tags" in found:
         found["tags"] = dict(tag_of("--tag", tag) for tag in found["tags"])
-    for name in ("since", "until"):
+    for name in ("since", "until", "finished_since", "finished_until"):
         if name in found:
-            found[name] = moment_of(f"--{name}", found[name])
+            found[name] = moment_of(f"--{name.replace('_', '-')}", found[name])
     return found
 
 

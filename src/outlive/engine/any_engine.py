@@ -41,6 +41,7 @@ from outlive._kernel.define.workflow import Startable, Workflow
 from outlive._kernel.model import given
 from outlive._kernel.model.queue import Queue
 from outlive._kernel.model.retention import KEEP_SECONDS_MIN
+from outlive._kernel.model.run import GroupField
 from outlive._kernel.model.under_way import StepUnderWay
 from outlive._kernel.values.count import Count
 from outlive._kernel.values.event import Event
@@ -377,9 +378,11 @@ class AnyEngine(RunVerbs, Protocol):
             order: `created_at` for oldest first.
             limit: how many runs a page holds, up to 1,000.
             after: `page.next` or `page.previous` of another page with the same filters and order.
-            status, workflow, tags, id_prefix, since, until, waiting_for, error, queue, roots_only: what to narrow by.
-                Several statuses may be given; `error` is the name of an exception class; `waiting_for` is that of a
-                signal, an ask or an approval, or the id of another run; "@timer" finds what a timer will wake;
+            status, workflow, version, tags, ids, id_prefix, parent_id, since, until, finished_since, finished_until,
+            waiting_for, error, queue, roots_only: what to narrow by.
+                Several statuses may be given; `since` and `until` are about the creation of a run, `finished_since`
+                and `finished_until` about its end; `error` is the name of an exception class; `waiting_for` is that
+                of a signal, an ask or an approval, or the id of another run; "@timer" finds what a timer will wake;
                 `queue="default"` finds runs without a queue.
             internal: include runs that the engine makes for itself.
         """
@@ -394,6 +397,19 @@ class AnyEngine(RunVerbs, Protocol):
     async def count(self, *, limit: int = COUNT_MAX, **filters: Unpack[Filters]) -> Count:
         """How many runs fit, with the filters of `list`. Counting ends at `limit`: then `count.at_least` is true, and
         `str(count)` ends with a plus: `10,000+`."""
+
+    async def count_by(self, by: GroupField, *, limit: int = COUNT_MAX, **filters: Unpack[Filters]) -> dict[str, Count]:
+        """How many runs fit, grouped by `status`, `workflow` or `queue`: `{"failed": 3, "succeeded": 12}`. All groups
+        are counted at one moment, and a group without such runs is left out. Runs without a queue are in the group
+        `default`.
+
+        Args:
+            limit: counting a group ends there, as in `count`.
+            filters: those of `list`.
+
+        Raises:
+            InvalidArgumentError: there are more than 1,000 groups.
+        """
 
     # -- What users send to runs --------------------------------------------------------------------------------
 
@@ -1091,6 +1107,7 @@ class SyncEngine(BlockingEngine):
         list = Verb(AnyEngine.list)
         info = Verb(AnyEngine.info)
         count = Verb(AnyEngine.count)
+        count_by = Verb(AnyEngine.count_by)
         signal = Verb(AnyEngine.signal)
         signal_many = Verb(AnyEngine.signal_many)
         cancel = Verb(AnyEngine.cancel)

@@ -66,6 +66,7 @@ from outlive._kernel.lease.contract import Leases
 from outlive._kernel.model import Limits, Recovery, Retry, given, known_run_id
 from outlive._kernel.model.policy import check_retry
 from outlive._kernel.model.retention import KEEP_SECONDS_MIN, Keep, KeepAudit, check_retention
+from outlive._kernel.model.run import GroupField
 from outlive._kernel.model.under_way import StepUnderWay
 from outlive._kernel.model.worker import WorkerOptions, worker_options
 from outlive._kernel.replay.ask import current_execution
@@ -417,6 +418,9 @@ class Engine(AnyEngine):
 
     async def count(self, *, limit: int = COUNT_MAX, **filters: Unpack[Filters]) -> Count:
         return await self._verbs.count(limit=limit, **filters)
+
+    async def count_by(self, by: GroupField, *, limit: int = COUNT_MAX, **filters: Unpack[Filters]) -> dict[str, Count]:
+        return await self._verbs.count_by(by, limit=limit, **filters)
 
     # -- What users send to runs -----------------------------------------------------------------------------
 

@@ -26,7 +26,7 @@ from outlive._features.security.remote import RemoteAudit, RemoteKeys
 from outlive._features.tasks.remote import RemoteTasks
 from outlive._kernel.client.asks import AskOptions
 from outlive._kernel.client.bulk import BulkFilters, TreeFilters, WorkflowFilters
-from outlive._kernel.client.finding import COUNT_MAX, Filters, Order, Page
+from outlive._kernel.client.finding import COUNT_MAX, GROUP_FIELDS, Filters, Order, Page
 from outlive._kernel.client.handle import RunHandle
 from outlive._kernel.client.message_start import NamedStart, given_by_name
 from outlive._kernel.client.recovery import Incomplete
@@ -37,6 +37,7 @@ from outlive._kernel.define.workflow import Bound, Startable, Workflow, bound
 from outlive._kernel.journal.plain import plain_json
 from outlive._kernel.model import given, known_run_id
 from outlive._kernel.model.retention import KEEP_SECONDS_MIN
+from outlive._kernel.model.run import GroupField
 from outlive._kernel.model.under_way import StepUnderWay
 from outlive._kernel.replay.command import WorkflowSpec
 from outlive._kernel.values.count import Count
@@ -48,6 +49,7 @@ from outlive.engine.health import Health
 from outlive.errors import InvalidArgumentError, OutliveError
 from outlive.errors.program import of_item
 from outlive.errors.run import SignalsRefusedError, StartsRefusedError
+from outlive.http.wire.runs import RunCounts
 from outlive.remote.connection import Connection
 from outlive.remote.following import Message
 from outlive.remote.refusal import error_of
@@ -238,6 +240,12 @@ class Remote(AnyEngine):
         query = query_of(filters) | {"limit": limit}
         found: Count = await self._connection.operate("runs.count", query=query)
         return found
+
+    async def count_by(self, by: GroupField, *, limit: int = COUNT_MAX, **filters: Unpack[Filters]) -> dict[str, Count]:
+        given.one_of("engine.count_by", "by", by, GROUP_FIELDS)
+        query = query_of(filters) | {"limit": limit, "by": by}
+        found: RunCounts = await self._connection.operate("runs.count_by", query=query)
+        return found.groups
 
     # -- What users send to runs -----------------------------------------------------------------------------
 

@@ -204,6 +204,9 @@ def plain_filters(filters: Mapping[str, Any]) -> dict[str, Any]:
     if status is not None:
         several = [status] if isinstance(status, str) else list(status)
         found["status"] = [each.value if isinstance(each, RunStatus) else each for each in several]
+    ids = found.get("ids")
+    if ids is not None:
+        found["ids"] = [ids] if isinstance(ids, str) else list(ids)
     return found
 
 

@@ -16,6 +16,7 @@ from outlive._kernel.journal.event import (
 )
 from outlive._kernel.model import Failure, RunFilter, RunStatus, Wait, WaitKind
 from outlive._kernel.model.instant import MICROSECONDS
+from outlive._kernel.model.run import GroupField
 from outlive._kernel.store.contract import Store
 from outlive.testing.clock import ManualClock
 from outlive_conformance.suite.builders import NONCE, Writer, begin, claim, created, get_run, hire, value
@@ -24,7 +25,7 @@ from outlive_conformance.suite.queries import list_ids
 
 
 class FindingConformance(Facet):
-    """`list_runs` and `count_runs`."""
+    """`list_runs`, `count_runs` and `count_groups`."""
 
     # -- What they wait for ----------------------------------------------------------------------------------
 
@@ -177,6 +178,49 @@ class FindingConformance(Facet):
         assert await list_ids(store, id_prefix="x\U0001f600") == []
         assert len(await list_ids(store, id_prefix="")) == 6
 
+    async def test_runs_are_found_by_when_they_ended(self, store: Store, clock: ManualClock) -> None:
+        """From an instant on, before an instant, or between two; an open run has not ended."""
+        for number in range(4):
+            tree = await begin(store, f"run-{number}", tags={"a": "b"}, workflow=f"flow-{number % 2}")
+            clock.advance(seconds=1)
+            if number < 3:
+                await tree.succeed()
+        first, second, third = [(await get_run(store, f"run-{number}")).finished_at or 0 for number in range(3)]
+
+        for fields in ({}, {"tags": {"a": "b"}}, {"id_prefix": "run"}, {"statuses": (RunStatus.SUCCEEDED,)}):
+            assert await list_ids(store, finished_since_at=second, **fields) == ["run-2", "run-1"]
+            assert await list_ids(store, finished_until_at=second, **fields) == ["run-0"]
+            assert await list_ids(store, finished_since_at=first, finished_until_at=third, **fields) == [
+                "run-1",
+                "run-0",
+            ]
+            assert await list_ids(store, finished_since_at=third + 1, **fields) == []
+            assert await count(store, finished_since_at=0, **fields) == 3
+        assert await list_ids(store, finished_since_at=first, workflow="flow-1") == ["run-1"]
+        assert await list_ids(store, finished_since_at=0, statuses=(RunStatus.PENDING,)) == []
+
+    async def test_runs_are_found_by_their_ids(self, store: Store, clock: ManualClock) -> None:
+        """In the order of every list, each once, and only if the rest of the filter fits too."""
+        for name in ("a", "it's", "☃", "b"):
+            clock.advance(seconds=1)
+            await begin(store, name, workflow=f"flow-{name}")
+
+        assert await list_ids(store, ids=("a", "☃", "unknown", "it's", "a")) == ["☃", "it's", "a"]
+        assert await list_ids(store, ids=("a", "b"), workflow="flow-b") == ["b"]
+        assert await list_ids(store, ids=("a", "b"), statuses=(RunStatus.FAILED,)) == []
+        assert await count(store, ids=("a", "A", "b")) == 2
+        assert await count(store, ids=tuple(f"x-{number}" for number in range(1_000))) == 0
+
+    async def test_runs_are_found_by_the_version_of_their_workflow(self, store: Store) -> None:
+        """Alone or with the workflow; the version of a flow is large."""
+        for number, version in enumerate((1, 2, 2**48 - 1, 2)):
+            await begin(store, f"run-{number}", version=version, workflow=f"flow-{number % 2}")
+
+        assert await list_ids(store, version=2) == ["run-3", "run-1"]
+        assert await list_ids(store, version=2**48 - 1) == ["run-2"]
+        assert await list_ids(store, version=2, workflow="flow-0") == []
+        assert await count(store, version=1) == 1
+
     async def test_every_field_narrows(self, store: Store) -> None:
         """Whichever of the indexes finds the runs, each has to pass the whole filter."""
         for number in range(8):
@@ -300,12 +344,44 @@ class FindingConformance(Facet):
         assert await count(store, statuses=(RunStatus.SUCCEEDED, RunStatus.PENDING), workflow="other") == 1
         assert await count(store, statuses=(RunStatus.PARKED,)) == 0
 
+    async def test_runs_are_counted_in_groups(self, store: Store) -> None:
+        """By status, workflow or queue; each group ends at the limit, and one without such runs is left out."""
+        for number in range(6):
+            queue = "mail" if number % 2 else ""
+            tree = await begin(
+                store, f"run-{number}", workflow=f"flow-{number % 3}", queue=queue, tags={"a": str(number // 3)}
+            )
+            if number in (1, 4):
+                await tree.succeed()
+        await (await begin(store, "tree", workflow="flow-2")).spawn(1)
+
+        async def groups(by: GroupField, *, limit: int = 100, most: int = 100, **fields: Any) -> dict[str, int]:
+            found = await store.count_groups(RunFilter(**fields), by, limit=limit, groups_max=most)
+            assert list(found) == sorted(found)
+            return found
+
+        assert await groups("status") == {"pending": 5, "running": 1, "succeeded": 2}
+        assert await groups("status", roots_only=True) == {"pending": 5, "succeeded": 2}
+        assert await groups("status", statuses=(RunStatus.SUCCEEDED, RunStatus.FAILED)) == {"succeeded": 2}
+        assert await groups("workflow", roots_only=True) == {"flow-0": 2, "flow-1": 2, "flow-2": 3}
+        assert await groups("workflow", tags={"a": "1"}) == {"flow-0": 1, "flow-1": 1, "flow-2": 1}
+        assert await groups("workflow", statuses=(RunStatus.SUCCEEDED,)) == {"flow-1": 2}
+        assert await groups("workflow", workflow="flow-1", queue="mail") == {"flow-1": 1}
+        assert await groups("workflow", roots_only=True, limit=2, most=2) == {"flow-0": 2, "flow-1": 2}
+        assert await groups("queue", roots_only=True) == {"": 4, "mail": 3}
+        assert await groups("queue", queue="mail", tags={"a": "0"}) == {"mail": 1}
+        assert await groups("queue", ids=("run-0", "run-1", "tree"), limit=1) == {"": 1, "mail": 1}
+        for by in ("status", "workflow", "queue"):
+            assert await groups(by, workflow="unknown") == {}
+
 
 FOUND_BY: tuple[dict[str, Any], ...] = (
     {},
     {"tags": {"a": "b"}},
     {"parent_id": "parent"},
     {"id_prefix": "run-"},
+    {"ids": tuple(f"run-{number}" for number in range(9))},
+    {"version": 1},
     {"waiting_for": "go"},
     {"sleeps": True},
 )

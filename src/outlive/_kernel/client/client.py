@@ -142,7 +142,8 @@ class Client:
         self.fork = Forker(access, ids=ids, definitions=self.definitions, interventions=interventions).fork
         """Start a run with the history of another one; its id. See `Engine.fork`."""
         self.finder = finder = Finder(access)
-        self.list, self.count, self.page = finder.list, finder.count, finder.page
+        self.list, self.page = finder.list, finder.page
+        self.count, self.count_by = finder.count, finder.count_by
         self.approvals: ApprovalVerbs
         """See `Engine.approvals`; the feature gives them to the client (`InEngine.join`)."""
         self.export: Callable[[str], Awaitable[str]]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import builtins
 from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from difflib import get_close_matches
@@ -19,7 +20,9 @@ from outlive._kernel.client.access import Access
 from outlive._kernel.model import Run, RunFilter, RunStatus, given
 from outlive._kernel.model.id import ID_CHARACTERS_MAX
 from outlive._kernel.model.instant import microseconds_of
+from outlive._kernel.model.queue import DEFAULT as DEFAULT_QUEUE
 from outlive._kernel.model.queue import queue_names
+from outlive._kernel.model.run import GroupField, group_of
 from outlive._kernel.replay.loop import TIMER
 from outlive._kernel.store.contract import PAGE_SIZE_MAX
 from outlive._kernel.values.count import Count
@@ -28,6 +31,13 @@ from outlive.errors import InvalidArgumentError
 COUNT_MAX = 10_000
 """How many runs `engine.count` counts unless it is asked for more or fewer."""
 COUNT_LIMIT_MAX = 1_000_000
+IDS_MAX = 1_000
+"""How many ids one list may be given."""
+GROUPS_MAX = 1_000
+"""How many groups `engine.count_by` answers with."""
+GROUP_FIELDS: tuple[GroupField, ...] = ("status", "workflow", "queue")
+VERSION_MAX = 2**53 - 1
+"""The largest whole number that every reader of JSON takes; the version of a flow has 48 bits."""
 
 T = TypeVar("T")
 Order = Literal["-created_at", "created_at"]
@@ -41,12 +51,22 @@ class RunFilters(TypedDict, total=False):
     """One status or several."""
     tags: Mapping[str, str] | None
     """All of these tags, with these values."""
+    ids: Iterable[str] | None
+    """One of these ids, at most 1,000."""
+    version: int | None
+    """The version of the workflow."""
+    parent_id: str | None
+    """Started as a child by the run with this id; the parent's own children only."""
     id_prefix: str | None
     """A prefix of the id."""
     since: datetime | None
     """Created at this instant or later."""
     until: datetime | None
     """Created before this instant."""
+    finished_since: datetime | None
+    """Ended at this instant or later."""
+    finished_until: datetime | None
+    """Ended before this instant."""
     waiting_for: str | None
     """Waits for a signal, an ask or an approval of this name, or for the run with this id; `"@timer"`: a timer will
     wake it."""
@@ -197,6 +217,27 @@ class Finder:
             found = await self._access.store.count_runs(wanted, limit=most + 1)
         return Count(min(found, most), at_least=found > most)
 
+    async def count_by(self, by: GroupField, *, limit: int = COUNT_MAX, **filters: Unpack[Filters]) -> dict[str, Count]:
+        """How many runs fit, by their status, workflow or queue. See `Engine.count_by`."""
+        where = "engine.count_by"
+        given.one_of(where, "by", by, GROUP_FIELDS)
+        wanted = filter_of(where, **filters)
+        most = given.whole(where, "limit", limit, most=COUNT_LIMIT_MAX)
+        if RunStatus.DAMAGED in wanted.statuses:
+            runs = await self._find(wanted, limit=most + 1, place=None, oldest_first=False)
+            found = dict(sorted(Counter(group_of(run, by) for run in runs).items()))
+        else:
+            store = self._access.store
+            found = await store.count_groups(wanted, by, limit=most + 1, groups_max=GROUPS_MAX + 1)
+        if len(found) > GROUPS_MAX:
+            narrower = f"narrow it by a filter: there are more than {GROUPS_MAX:,} groups"
+            raise InvalidArgumentError(where, "by", by, narrower)
+        if by == "status":
+            found = {status.value: found[status.value] for status in RunStatus if status.value in found}
+        return {
+            group or DEFAULT_QUEUE: Count(min(number, most), at_least=number > most) for group, number in found.items()
+        }
+
 
 def filter_of(
     where: str,
@@ -204,9 +245,14 @@ def filter_of(
     status: Statuses | None = None,
     workflow: str | None = None,
     tags: Mapping[str, str] | None = None,
+    ids: Iterable[str] | None = None,
+    version: int | None = None,
+    parent_id: str | None = None,
     id_prefix: str | None = None,
     since: datetime | None = None,
     until: datetime | None = None,
+    finished_since: datetime | None = None,
+    finished_until: datetime | None = None,
     waiting_for: str | None = None,
     error: str | None = None,
     queue: str | None = None,
@@ -225,11 +271,18 @@ def filter_of(
         statuses=_statuses(where, status),
         workflow=None if workflow is None else given.text(where, "workflow", workflow, like="order"),
         tags=given.tags(where, tags),
+        ids=_ids(where, ids),
+        version=None if version is None else given.whole(where, "version", version, most=VERSION_MAX),
+        parent_id=None
+        if parent_id is None
+        else given.text(where, "parent_id", parent_id, like="order-7", most=ID_CHARACTERS_MAX),
         id_prefix=None
         if id_prefix is None
         else given.text(where, "id_prefix", id_prefix, like="order-", least=0, most=ID_CHARACTERS_MAX),
-        since_at=None if since is None else microseconds_of(given.instant(where, "since", since)),
-        until_at=None if until is None else microseconds_of(given.instant(where, "until", until)),
+        since_at=_instant(where, "since", since),
+        until_at=_instant(where, "until", until),
+        finished_since_at=_instant(where, "finished_since", finished_since),
+        finished_until_at=_instant(where, "finished_until", finished_until),
         waiting_for=None if waiting_for == TIMER else waiting_for,
         sleeps=waiting_for == TIMER,
         error=None
@@ -245,6 +298,23 @@ def _asks_for_internal(workflow: str | None, tags: object, id_prefix: str | None
     """Whether runs that the engine makes for itself are asked for, by their workflow or by an id with a '~', which no
     user can give. With tags none of them fits: so an index of tags alone can still be counted."""
     return workflow is not None or bool(tags) or "~" in (id_prefix or "")
+
+
+def _instant(where: str, name: str, value: datetime | None) -> int | None:
+    return None if value is None else microseconds_of(given.instant(where, name, value))
+
+
+def _ids(where: str, ids: Iterable[str] | None) -> tuple[str, ...]:
+    if ids is None:
+        return ()
+    several = [ids] if isinstance(ids, str) else given.many(where, "ids", ids)
+    found = tuple(
+        dict.fromkeys(given.text(where, "ids", each, like="order-7", most=ID_CHARACTERS_MAX) for each in several)
+    )
+    if not 0 < len(found) <= IDS_MAX:
+        wanted = f"give 1 to {IDS_MAX:,} ids, or leave it out for all runs"
+        raise InvalidArgumentError(where, "ids", f"{len(found):,} ids", wanted, example=["order-7", "order-8"])
+    return found
 
 
 def _statuses(where: str, status: Statuses | None) -> tuple[RunStatus, ...]:

@@ -20,6 +20,7 @@ from typing import Any, Protocol, TypeVar
 
 from outlive._kernel.journal.checkpoint import CheckpointRow
 from outlive._kernel.model import Run, RunFilter
+from outlive._kernel.model.run import GroupField
 from outlive._kernel.store.contract import Store
 from outlive._kernel.store.pending_write import PENDING_WRITE, PendingWrite
 from outlive.errors import CommitUnknownError, EngineClosedError, StoreUnavailableError
@@ -143,6 +144,18 @@ class TimedStore(_TimedVerbs):
     async def count_runs(self, filter: RunFilter, *, limit: int) -> int:  # noqa: A002 (the contract's name)
         """See `Store`."""
         return await self._find(partial(self._do, "count_runs", filter, limit=limit), filter)
+
+    async def count_groups(
+        self,
+        filter: RunFilter,  # noqa: A002 (the contract's name)
+        by: GroupField,
+        *,
+        limit: int,
+        groups_max: int,
+    ) -> dict[str, int]:
+        """See `Store`."""
+        counting = partial(self._do, "count_groups", filter, by, limit=limit, groups_max=groups_max)
+        return await self._find(counting, filter)
 
     async def _find(self, find: Callable[[], Awaitable[T]], wanted: RunFilter) -> T:
         turn = TURN.get()

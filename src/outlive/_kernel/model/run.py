@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from typing import Literal
 
 import msgspec
 
@@ -149,7 +150,10 @@ class RunFilter(msgspec.Struct, frozen=True, kw_only=True):
     """Which runs to list; every field narrows."""
 
     statuses: tuple[RunStatus, ...] = ()
+    ids: tuple[str, ...] = ()
+    """One of these; empty for any."""
     workflow: str | None = None
+    version: int | None = None
     root_id: str | None = None
     """The whole tree of this root."""
     parent_id: str | None = None
@@ -163,6 +167,10 @@ class RunFilter(msgspec.Struct, frozen=True, kw_only=True):
     """Created at this instant or later."""
     until_at: int | None = None
     """Created before this instant."""
+    finished_since_at: int | None = None
+    """Ended at this instant or later."""
+    finished_until_at: int | None = None
+    """Ended before this instant."""
     id_prefix: str | None = None
     """A prefix of the id."""
     error: str | None = None
@@ -181,8 +189,8 @@ class RunFilter(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def is_search(self) -> bool:
         """Whether a store may have to look at many runs that do not fit. Runs of one tree, of one parent or of one
-        worker are found by an index that has no others."""
-        return self.root_id is None and self.parent_id is None and not self.owner
+        worker, and runs with known ids, are found by an index that has no others."""
+        return not self.ids and self.root_id is None and self.parent_id is None and not self.owner
 
 
 def has_error(run: Run, name: str) -> bool:
@@ -206,6 +214,14 @@ def is_overdue(run: Run, at: int) -> bool:
     return run.begin_by is not None and run.begin_by < at and run.finished_at is None
 
 
+def finished_in(run: Run, since: int | None, until: int | None) -> bool:
+    """Whether the run ended at the instant `since` or later, and before `until`."""
+    if since is None and until is None:
+        return True
+    at = run.finished_at
+    return at is not None and (since is None or at >= since) and (until is None or at < until)
+
+
 _NAMED_WAITS = (WaitKind.SIGNAL, WaitKind.APPROVAL, WaitKind.CHILD, WaitKind.ASK)
 
 
@@ -218,7 +234,9 @@ def passes(run: Run, wanted: RunFilter) -> bool:
     """Whether the run has everything that the filter asks for; databases say the same in SQL."""
     return (
         (not wanted.statuses or run.status in wanted.statuses)
+        and (not wanted.ids or run.id in wanted.ids)
         and wanted.workflow in (None, run.workflow)
+        and wanted.version in (None, run.version)
         and wanted.owner in (None, run.owner)
         and wanted.root_id in (None, run.root_id)
         and wanted.parent_id in (None, run.parent_id)
@@ -227,6 +245,7 @@ def passes(run: Run, wanted: RunFilter) -> bool:
         and (not wanted.tags or wanted.tags.items() <= run.tags.items())
         and (wanted.since_at is None or run.created_at >= wanted.since_at)
         and (wanted.until_at is None or run.created_at < wanted.until_at)
+        and finished_in(run, wanted.finished_since_at, wanted.finished_until_at)
         and (not wanted.id_prefix or run.id.startswith(wanted.id_prefix))
         and (wanted.error is None or has_error(run, wanted.error))
         and (wanted.waiting_for is None or waits_for(run, wanted.waiting_for))
@@ -235,3 +254,23 @@ def passes(run: Run, wanted: RunFilter) -> bool:
         and wanted.queue in (None, run.queue)
         and (wanted.asks is None or asks(run, wanted.asks))
     )
+
+
+GroupField = Literal["status", "workflow", "queue"]
+"""By what runs are grouped to be counted."""
+
+
+def group_of(run: Run, by: GroupField) -> str:
+    """The group that a run is counted in; a run without a queue is in the group with the empty name."""
+    return run.status.value if by == "status" else run.workflow if by == "workflow" else run.queue
+
+
+def in_group(wanted: RunFilter, by: GroupField, group: str) -> RunFilter:
+    """The filter for the runs of one group."""
+    match by:
+        case "status":
+            return msgspec.structs.replace(wanted, statuses=(RunStatus(group),))
+        case "workflow":
+            return msgspec.structs.replace(wanted, workflow=group)
+        case "queue":
+            return msgspec.structs.replace(wanted, queue=group)

@@ -34,6 +34,7 @@ from outlive._kernel.journal.codec import Row
 from outlive._kernel.model import Run, RunFilter
 from outlive._kernel.model.payload import Blob
 from outlive._kernel.model.queue import QueueLimits
+from outlive._kernel.model.run import GroupField
 from outlive._kernel.store.audit import Action, AuditTable
 from outlive._kernel.store.change import (
     Answer,
@@ -476,6 +477,21 @@ class Store(CellStore, CheckpointTable, ScheduleTable, StreamTable, Deletion, Au
 
     async def count_runs(self, filter: RunFilter, *, limit: int) -> int:  # noqa: A002 (the filter is what it is)
         """How many runs pass the filter; `limit` if that many or more do. No run beyond these is looked at."""
+
+    async def count_groups(
+        self,
+        filter: RunFilter,  # noqa: A002 (the filter is what it is)
+        by: GroupField,
+        *,
+        limit: int,
+        groups_max: int,
+    ) -> dict[str, int]:
+        """How many runs of each status, workflow or queue pass the filter, all at one moment; `limit` of a group if
+        that many or more do. A run without a queue is in the group with the empty name.
+
+        A group of which no run passes is not in the answer. If there are more than `groups_max` groups, the first ones
+        by name are.
+        """
 
     async def read_items(self, run_id: str, *, after: int = -1, limit: int = PAGE_SIZE_MAX) -> list[ItemResult]:
         """Item results of a batch run with index > `after`, by index ascending."""

@@ -6,9 +6,11 @@ from typing import Annotated, Literal, cast
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from outlive._kernel.client.finding import Filters, Page
+from outlive._kernel.client.finding import IDS_MAX, Filters, Page
 from outlive._kernel.client.signal_many import SIGNALS_MAX
 from outlive._kernel.client.start_many import STARTS_MAX
+from outlive._kernel.model.run import GroupField
+from outlive._kernel.values.count import Count
 from outlive._kernel.values.dead_letter import DeadLetter
 from outlive._kernel.values.event import PAYLOAD_BYTES_MAX, Event
 from outlive._kernel.values.failure import Failure
@@ -48,11 +50,21 @@ class WhichRuns(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     status: list[Status] = []
     """Any of these."""
     workflow: Name | None = None
+    ids: Annotated[list[str], Meta(max_length=IDS_MAX)] = []
+    """One of these."""
+    version: int | None = None
+    """The version of the workflow."""
+    parent_id: str | None = None
+    """The run that started them as its children."""
     id_prefix: str | None = None
     since: Instant | None = None
     """Created at this instant or later."""
     until: Instant | None = None
     """Created before this instant."""
+    finished_since: Instant | None = None
+    """Ended at this instant or later."""
+    finished_until: Instant | None = None
+    """Ended before this instant."""
     waiting_for: str | None = None
     """The name of a signal, an ask or an approval, or the id of a run; `@timer` for what a timer will wake."""
     error: str | None = None
@@ -72,8 +84,9 @@ class RunsQuery(WhichRuns, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     def filters(self) -> Filters:
         """The filters in the form of the engine."""
-        found = {name: getattr(self, name) for name in Filters.__annotations__ if name not in ("tags", "status")}
-        return cast("Filters", found | {"status": self.status or None, "tags": tags_of(self.tag)})
+        found = {name: getattr(self, name) for name in Filters.__annotations__ if name not in ("tags", "status", "ids")}
+        several = {"status": self.status or None, "ids": self.ids or None}
+        return cast("Filters", found | several | {"tags": tags_of(self.tag)})
 
 
 class RunsPageQuery(RunsQuery, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -116,6 +129,12 @@ class RunsCountQuery(RunsQuery, frozen=True, kw_only=True, forbid_unknown_fields
     """Which runs to count, and up to which number."""
 
     limit: int = 10_000
+
+
+class RunsCountByQuery(RunsCountQuery, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which runs to count, up to which number, and in which groups."""
+
+    by: GroupField = "status"
 
 
 class HistoryQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -287,6 +306,13 @@ class RunsPage(Struct, frozen=True):
     next: str | None
     """Give it as `after` to get the next page."""
     previous: str | None
+
+
+class RunCounts(Struct, frozen=True):
+    """How many runs each group has."""
+
+    groups: dict[str, Count]
+    """By the name of the status, workflow or queue; runs without a queue are in `default`."""
 
 
 class WhyView(Struct, frozen=True):

@@ -375,7 +375,7 @@ def skip(choice: Choice, *, call: str | None, result: str | None) -> None:
 @click.option("--at", metavar="CALL", help="The call that is not copied, nor anything behind it; the end unless given.")
 @click.option("--set", "results", multiple=True, metavar="STEP=JSON", help="Another result of a step; may be repeated.")
 @click.option("--input", "given", metavar="JSON", help="Other arguments of the workflow: a list, or an object by name.")
-@click.option("--version", type=click.IntRange(1), help="Another version of the workflow.")
+@click.option("--version", "new_version", type=click.IntRange(1), help="Another version of the workflow.")
 @click.option("--id", "new_id", help="Of the new run; made up unless given.")
 @reason_option
 def fork(
@@ -384,7 +384,7 @@ def fork(
     at: str | None,
     results: tuple[str, ...],
     given: str | None,
-    version: int | None,
+    new_version: int | None,
     new_id: str | None,
     reason: str,
 ) -> None:
@@ -399,7 +399,7 @@ def fork(
         raise Mistake("--id is for the fork of one run: name that run")
     edits = {name: json_of(f"--set {name}", value) for name, value in (tag_of("--set", each) for each in results)}
     input = None if given is None else json_of("--input", given)
-    options: dict[str, Any] = {"version": version, "id": new_id, "reason": reason, "set": edits or None}
+    options: dict[str, Any] = {"version": new_version, "id": new_id, "reason": reason, "set": edits or None}
     options["at"] = int(at) if at is not None and at.isdigit() else at
     options["input"] = tuple(input) if isinstance(input, list) else input
 

@@ -133,26 +133,25 @@ def list_(
 @click.command()
 @filter_options
 @click.option("--children", "has_children", is_flag=True, help="Child runs too.")
+@click.option(
+    "--by",
+    type=click.Choice(["status", "workflow", "queue"]),
+    default="status",
+    show_default=True,
+    help="What runs have in common that are counted together.",
+)
 @place_option
 @json_option
-def count(*, has_children: bool, url: str, as_json: bool, **filters: Any) -> None:
-    """Count runs in each status, up to 10,000 of each; `10,000+` is more."""
+def count(*, has_children: bool, by: Any, url: str, as_json: bool, **filters: Any) -> None:
+    """Count runs by status, workflow or queue, up to 10,000 of each; `10,000+` is more."""
     wanted = filters_of(filters)
-    found = ask(url, lambda engine: _counts(engine, wanted, roots_only=not has_children))
+    found = ask(url, lambda engine: engine.count_by(by, **wanted, roots_only=not has_children))
     if as_json:
         print_json(found)
     elif found:
-        print_table(["status", "runs"], [[status, str(number)] for status, number in found.items()])
+        print_table([by, "runs"], [[group, str(number)] for group, number in found.items()])
     else:
         click.echo("no run fits", err=True)
-
-
-async def _counts(engine: Any, wanted: dict[str, Any], *, roots_only: bool) -> dict[str, Any]:
-    from outlive._kernel.model.run import STORED
-
-    statuses = wanted.pop("status", [status.value for status in STORED])
-    found = {status: await engine.count(**wanted, status=status, roots_only=roots_only) for status in statuses}
-    return {status: number for status, number in found.items() if number}
 
 
 for command in (

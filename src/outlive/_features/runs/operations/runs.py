@@ -44,6 +44,8 @@ from outlive.http.wire.runs import (
     NotEnded,
     PublishedView,
     ResultView,
+    RunCounts,
+    RunsCountByQuery,
     RunsCountQuery,
     RunsList,
     RunsPage,
@@ -181,6 +183,16 @@ async def count_runs(call: Call, query: RunsCountQuery) -> Count:
     """How many runs fit. Counting ends at `limit`."""
     query = narrowed(call, query)
     return await call.engine.count(limit=query.limit, **query.filters())
+
+
+@operation("runs.count_by", "GET", "/runs/count/groups", scope="viewer", reach="runs")
+async def count_runs_by(call: Call, query: RunsCountByQuery) -> RunCounts:
+    """How many runs fit, grouped by their status, workflow or queue, all at one moment.
+
+    Counting a group ends at `limit`; a group without such runs is left out.
+    """
+    query = narrowed(call, query)
+    return RunCounts(await call.engine.count_by(query.by, limit=query.limit, **query.filters()))
 
 
 @operation("runs.list_stuck", "GET", "/runs/stuck", scope="viewer", raises=MISSING)

@@ -18,6 +18,7 @@ from msgspec.structs import asdict, replace
 from outlive._kernel.journal.codec import Row
 from outlive._kernel.model import Run, RunFilter, RunStatus
 from outlive._kernel.model.instant import MICROSECONDS
+from outlive._kernel.model.run import GroupField, group_of
 from outlive._kernel.store.audit import Action
 from outlive._kernel.store.change import has_final_end, judge
 from outlive._kernel.store.contract import (
@@ -491,6 +492,18 @@ class MemoryStore(MemoryDeletion, MemoryAudit, MemoryCheckpoints):
     async def count_runs(self, filter: RunFilter, *, limit: int) -> int:  # noqa: A002
         """All runs are looked at."""
         return min(sum(is_wanted(run, filter) for run in self._state.runs.values()), limit)
+
+    async def count_groups(
+        self,
+        filter: RunFilter,  # noqa: A002
+        by: GroupField,
+        *,
+        limit: int,
+        groups_max: int,
+    ) -> dict[str, int]:
+        """All runs are looked at."""
+        found = Counter(group_of(run, by) for run in self._state.runs.values() if is_wanted(run, filter))
+        return {group: min(found[group], limit) for group in sorted(found)[:groups_max]}
 
     async def read_items(self, run_id: str, *, after: int = -1, limit: int = PAGE_SIZE_MAX) -> list[ItemResult]:
         """All items of the tree are looked at."""

@@ -12,7 +12,7 @@ from itertools import chain
 
 import asyncpg
 
-from outlive._kernel.model.queue import QUEUE_CELLS, QUEUE_CELLS_END, QueueRecord, queue_cell, queue_in
+from outlive._kernel.model.queue import QueueRecord, queue_cell, queue_in
 from outlive._kernel.model.run import HELD
 from outlive._kernel.store.contract import KEY_RUNS_MAX, WAITING_KEYS_MAX, Claim, Claims, QueueMeasure, WaitingKey
 from outlive._kernel.store.postgres.batch import columns_of
@@ -181,11 +181,6 @@ class QueueClaim:
         await self._session.fetch(
             "delete_lines", self._queue, [row["queue_key"] for row in locked], [row["definition"] for row in locked]
         )
-
-
-async def list_queues(session: Session) -> list[str]:
-    """All queues."""
-    return sorted(from_text(name) for (name,) in await session.fetch("list_queues", QUEUE_CELLS, QUEUE_CELLS_END))
 
 
 async def measure_queue(session: Session, name: str, limit: int, run_id: str) -> QueueMeasure:

@@ -7,11 +7,21 @@ from typing import Any
 
 from outlive._kernel.journal.codec import Row
 from outlive._kernel.model import Run
+from outlive._kernel.model.queue import QUEUE_CELLS, QUEUE_CELLS_END
 from outlive._kernel.store.contract import NO_LIMIT, Answer, InboxMessage, ItemResult
 from outlive._kernel.store.postgres.connection import Session
-from outlive._kernel.store.postgres.rows import to_inbox_message, to_run, to_text
+from outlive._kernel.store.postgres.examine import ONE_MOMENT
+from outlive._kernel.store.postgres.rows import from_text, to_inbox_message, to_run, to_text
 from outlive._kernel.store.tables.rows import to_answer, to_item
-from outlive._kernel.store.tables.searching import SIZE_MAX, RunSearch, SearchIndex, covering_source, sources_of
+from outlive._kernel.store.tables.searching import (
+    SIZE_MAX,
+    RunSearch,
+    SearchIndex,
+    covering_source,
+    group_search,
+    known_groups,
+    sources_of,
+)
 
 
 async def read_journal(session: Session, journal: int, after: int, limit: int | None) -> list[Row]:
@@ -51,6 +61,23 @@ async def count_runs(session: Session, search: RunSearch) -> int:
     return await _number(session, source.count_statement, values | source.values(to_text))
 
 
+async def count_groups(session: Session, search: RunSearch) -> dict[str, int]:
+    """How many runs of each group pass a filter."""
+    counts: dict[str, int] = {}
+    async with session.transaction(begin=ONE_MOMENT):
+        for group in known_groups(search) or await _groups(session, search):
+            if (found := await count_runs(session, group_search(search, group))) and len(counts) < search.groups_max:
+                counts[group] = found
+    return counts
+
+
+async def _groups(session: Session, search: RunSearch) -> list[str]:
+    """The workflows, or the queues, that runs have."""
+    if search.by == "queue":
+        return ["", *await list_queues(session)]
+    return sorted(from_text(name) for (name,) in await session.search("list_workflows", _values(search)))
+
+
 async def _choose(session: Session, search: RunSearch, values: dict[str, Any]) -> SearchIndex:
     """The shortest of the indexes that find the runs of a search."""
     first, *others = sources_of(search.filter)
@@ -72,9 +99,15 @@ async def _number(session: Session, statement: str, values: dict[str, Any]) -> i
 def _values(search: RunSearch) -> dict[str, Any]:
     return search.values(to_text) | {
         "statuses": [status.value for status in search.filter.statuses] or None,
+        "ids": list(map(to_text, search.filter.ids)) or None,
         # In JSON, which escapes what PostgreSQL cannot hold. No name has a NUL.
         "waiting_for": None if (name := search.awaited) is None else name.replace("\0", "\1"),
     }
+
+
+async def list_queues(session: Session) -> list[str]:
+    """All queues."""
+    return sorted(from_text(name) for (name,) in await session.fetch("list_queues", QUEUE_CELLS, QUEUE_CELLS_END))
 
 
 async def read_inbox(session: Session, journals: Sequence[int]) -> dict[int, list[InboxMessage]]:

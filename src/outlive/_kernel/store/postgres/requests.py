@@ -86,6 +86,12 @@ async def count_runs(session: Session, search: RunSearch, writing: Writing) -> i
     return await read.count_runs(session, search)
 
 
+async def count_groups(session: Session, search: RunSearch, writing: Writing) -> dict[str, int]:
+    """How many runs of each group pass a filter; runs that were only asked for count too."""
+    await _start_all(session, writing)
+    return await read.count_groups(session, search)
+
+
 async def _start_all(session: Session, writing: Writing) -> None:
     while await start_requested(session, writing):
         pass

@@ -23,6 +23,7 @@ from outlive._kernel.journal.checkpoint import CheckpointRow
 from outlive._kernel.journal.codec import Row
 from outlive._kernel.model import Run, RunFilter
 from outlive._kernel.model.payload import Blob
+from outlive._kernel.model.run import GroupField
 from outlive._kernel.store.audit import AuditFilter, AuditRow
 from outlive._kernel.store.contract import (
     CLOSE_SECONDS,
@@ -440,7 +441,7 @@ class PostgresStore:
 
     async def list_queues(self) -> list[str]:
         """See `Store`."""
-        return await self._read(queues.list_queues)
+        return await self._read(read.list_queues)
 
     async def measure_queue(self, name: str, *, limit: int, run_id: str = "") -> QueueMeasure:
         """See `Store`."""
@@ -607,6 +608,18 @@ class PostgresStore:
     async def count_runs(self, filter: RunFilter, *, limit: int) -> int:  # noqa: A002 (the contract's name)
         """See `Store`."""
         return await self._find(filter, requests.count_runs, RunSearch(filter=filter, limit=limit))
+
+    async def count_groups(
+        self,
+        filter: RunFilter,  # noqa: A002 (the contract's name)
+        by: GroupField,
+        *,
+        limit: int,
+        groups_max: int,
+    ) -> dict[str, int]:
+        """See `Store`."""
+        search = RunSearch(filter=filter, limit=limit, by=by, groups_max=groups_max)
+        return await self._find(filter, requests.count_groups, search)
 
     async def read_items(self, run_id: str, *, after: int = -1, limit: int = PAGE_SIZE_MAX) -> list[ItemResult]:
         """See `Store`."""

@@ -6,7 +6,7 @@ from itertools import chain
 
 import msgspec
 
-from outlive._kernel.model.queue import QUEUE_CELLS, QUEUE_CELLS_END, QueueRecord, queue_cell
+from outlive._kernel.model.queue import QueueRecord, queue_cell
 from outlive._kernel.model.run import HELD
 from outlive._kernel.store.contract import KEY_RUNS_MAX, WAITING_KEYS_MAX, Claim, Claims, QueueMeasure, WaitingKey
 from outlive._kernel.store.sqlite.cells import read_cell
@@ -126,11 +126,6 @@ def _find_heads(
         if run not in skipped and len(heads.setdefault(key, [])) < plan[key]:
             heads[key].append(run)
     return heads
-
-
-def list_queues(session: Session, _: None) -> list[str]:
-    """All queues."""
-    return sorted(_decode_names(session.fetch_json("list_queues", QUEUE_CELLS, QUEUE_CELLS_END)))
 
 
 def measure_queue(session: Session, question: tuple[str, int, str]) -> QueueMeasure:

@@ -8,9 +8,11 @@ from operator import itemgetter
 from typing import Any
 
 import apsw
+import msgspec
 
 from outlive._kernel.journal.codec import Row
 from outlive._kernel.model import Run
+from outlive._kernel.model.queue import QUEUE_CELLS, QUEUE_CELLS_END
 from outlive._kernel.store.contract import NO_LIMIT, Answer, InboxMessage, ItemResult
 from outlive._kernel.store.sqlite.connection import Session
 from outlive._kernel.store.sqlite.query import Value, sql
@@ -25,10 +27,21 @@ from outlive._kernel.store.sqlite.rows import (
     decode_runs,
 )
 from outlive._kernel.store.tables.rows import to_answer, to_json, to_json_or_null
-from outlive._kernel.store.tables.searching import GROUPS, SIZE_MAX, RunSearch, SearchIndex, covering_source, sources_of
+from outlive._kernel.store.tables.searching import (
+    GROUPS,
+    SIZE_MAX,
+    RunSearch,
+    SearchIndex,
+    covering_source,
+    group_search,
+    known_groups,
+    sources_of,
+)
 
 READ_ROWS_MAX = 20_000
 """Events that are read at once."""
+
+_decode_names = msgspec.json.Decoder(list[str]).decode
 
 
 # -- Journals ------------------------------------------------------------------------------------------------
@@ -116,12 +129,34 @@ def _find_first(session: Session, search: RunSearch) -> list[tuple[int, str, int
 
 def count_runs(session: Session, search: RunSearch) -> int:
     """How many runs pass a filter, up to the limit of the search."""
-    values = _values(search)
-    if (covering := covering_source(search.filter)) is not None:
-        return _number(session, covering.measure_statement, values | covering.values(AS_IT_IS))
     with session.snapshot():
-        source = _choose(session, search, values)
-        return _number(session, source.count_statement, values | source.values(AS_IT_IS))
+        return _count(session, search)
+
+
+def _count(session: Session, search: RunSearch) -> int:
+    values = _values(search)
+    source = covering_source(search.filter)
+    if source is not None:
+        return _number(session, source.measure_statement, values | source.values(AS_IT_IS))
+    source = _choose(session, search, values)
+    return _number(session, source.count_statement, values | source.values(AS_IT_IS))
+
+
+def count_groups(session: Session, search: RunSearch) -> dict[str, int]:
+    """How many runs of each group pass a filter."""
+    counts: dict[str, int] = {}
+    with session.snapshot():
+        for group in known_groups(search) or _groups(session, search):
+            if (found := _count(session, group_search(search, group))) and len(counts) < search.groups_max:
+                counts[group] = found
+    return counts
+
+
+def _groups(session: Session, search: RunSearch) -> list[str]:
+    """The workflows, or the queues, that runs have."""
+    if search.by == "queue":
+        return ["", *list_queues(session, None)]
+    return [name for (name,) in session.connection.execute(sql("list_workflows"), _values(search))]
 
 
 def _choose(session: Session, search: RunSearch, values: dict[str, Value]) -> SearchIndex:
@@ -144,7 +179,12 @@ def _number(session: Session, statement: str, values: dict[str, Value]) -> int:
 
 def _values(search: RunSearch) -> dict[str, Value]:
     statuses = to_json_or_null([status.value for status in search.filter.statuses])
-    return search.values(AS_IT_IS) | {"statuses": statuses}
+    return search.values(AS_IT_IS) | {"statuses": statuses, "ids": to_json_or_null(list(search.filter.ids))}
+
+
+def list_queues(session: Session, _: None) -> list[str]:
+    """All queues."""
+    return sorted(_decode_names(session.fetch_json("list_queues", QUEUE_CELLS, QUEUE_CELLS_END)))
 
 
 # -- What hangs on runs --------------------------------------------------------------------------------------

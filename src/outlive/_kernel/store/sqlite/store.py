@@ -14,6 +14,7 @@ from outlive._kernel.journal.checkpoint import CheckpointRow
 from outlive._kernel.journal.codec import Row
 from outlive._kernel.model import Run, RunFilter
 from outlive._kernel.model.payload import Blob
+from outlive._kernel.model.run import GroupField
 from outlive._kernel.store.audit import AuditFilter, AuditRow
 from outlive._kernel.store.contract import (
     CLOSE_SECONDS,
@@ -58,7 +59,7 @@ from outlive._kernel.store.sqlite.hold import FileHold
 from outlive._kernel.store.sqlite.inbox import REFUSE_MESSAGES
 from outlive._kernel.store.sqlite.lock import WorkerLocks
 from outlive._kernel.store.sqlite.migrate import check_database, open_database
-from outlive._kernel.store.sqlite.queues import list_queues, measure_queue
+from outlive._kernel.store.sqlite.queues import measure_queue
 from outlive._kernel.store.sqlite.schedules import CHANGE_SCHEDULES, find_due_schedules, find_schedules, list_schedules
 from outlive._kernel.store.sqlite.streams import APPEND_STREAMS, list_streams, read_stream
 from outlive._kernel.store.sqlite.thread import Reader, Searcher, StoreThread
@@ -348,7 +349,7 @@ class SqliteStore:
 
     async def list_queues(self) -> list[str]:
         """See `Store`."""
-        return await self.read(list_queues, None)
+        return await self.read(read.list_queues, None)
 
     async def measure_queue(self, name: str, *, limit: int, run_id: str = "") -> QueueMeasure:
         """See `Store`."""
@@ -448,6 +449,18 @@ class SqliteStore:
     async def count_runs(self, filter: RunFilter, *, limit: int) -> int:  # noqa: A002 (the contract's name)
         """See `Store`."""
         return await self._find(filter, read.count_runs, RunSearch(filter=filter, limit=limit))
+
+    async def count_groups(
+        self,
+        filter: RunFilter,  # noqa: A002 (the contract's name)
+        by: GroupField,
+        *,
+        limit: int,
+        groups_max: int,
+    ) -> dict[str, int]:
+        """See `Store`."""
+        search = RunSearch(filter=filter, limit=limit, by=by, groups_max=groups_max)
+        return await self._find(filter, read.count_groups, search)
 
     async def read_items(self, run_id: str, *, after: int = -1, limit: int = PAGE_SIZE_MAX) -> list[ItemResult]:
         """See `Store`."""

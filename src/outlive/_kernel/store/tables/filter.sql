@@ -2,6 +2,9 @@
 -- wanted.sql of each database.
 run.created_at BETWEEN :low::bigint AND :high::bigint
 AND (:workflow::text IS NULL OR run.workflow = :workflow::text)
+AND (:version::bigint IS NULL OR run.version = :version::bigint)
+AND (:finished_since_at::bigint IS NULL OR run.finished_at >= :finished_since_at::bigint)
+AND (:finished_until_at::bigint IS NULL OR run.finished_at < :finished_until_at::bigint)
 AND (:root_id::text IS NULL OR run.root_id = :root_id::text)
 AND (:parent_id::text IS NULL OR run.parent_id = :parent_id::text)
 AND (:owner::text IS NULL OR run.owner = :owner::text)

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from outlive._kernel.model import RunFilter
+from outlive._kernel.model.run import STORED, GroupField, in_group
 from outlive._kernel.store.tables.rows import Text, tags_to_json
 
 SIZE_MAX = 2_000
@@ -38,7 +39,9 @@ SOURCES = (
     "runs_overdue",
     "runs_with_error",
     "runs_with_tag",
+    "runs_finished",
     "runs_with_prefix",
+    "runs_with_ids",
 )
 """Files of SQL, each with the table and the index that find runs by one field of a filter."""
 
@@ -59,6 +62,9 @@ class RunSearch(msgspec.Struct, frozen=True, kw_only=True):
     before: ListPlace | None = None
     after: ListPlace | None = None
     oldest_first: bool = False
+    by: GroupField = "status"
+    """By what runs are grouped, to be counted."""
+    groups_max: int = 0
 
     @property
     def direction(self) -> str:
@@ -74,8 +80,8 @@ class RunSearch(msgspec.Struct, frozen=True, kw_only=True):
         return f"@assignee/{self.filter.asks}" if self.filter.asks else "@approval"
 
     def values(self, text: Text) -> dict[str, Any]:
-        """The values of the statements, by name, without the lists of statuses: every field of the filter has its own,
-        and some have another form."""
+        """The values of the statements, by name, without the lists of statuses and ids: every field of the filter has
+        its own, and some have another form."""
         wanted = self.filter
         until_at = None if wanted.until_at is None else wanted.until_at - 1
         lows = [at for at in (wanted.since_at, self.after and self.after[0]) if at is not None]
@@ -93,8 +99,27 @@ class RunSearch(msgspec.Struct, frozen=True, kw_only=True):
             "after_id": self.after and text(self.after[1]),
             "tags": tags_to_json(wanted.tags, text),
             "error_name": wanted.error and text(wanted.error.rpartition(".")[2]),
+            "finished_low": -INSTANT_MAX if wanted.finished_since_at is None else wanted.finished_since_at,
+            "finished_high": INSTANT_MAX if wanted.finished_until_at is None else wanted.finished_until_at,
             "id_end": wanted.id_prefix and text(wanted.id_prefix) + _LAST_CHARACTER,
         }
+
+
+def group_search(search: RunSearch, group: str) -> RunSearch:
+    """The search for the runs of one group."""
+    return msgspec.structs.replace(search, filter=in_group(search.filter, search.by, group))
+
+
+def known_groups(search: RunSearch) -> list[str] | None:
+    """The groups that a search may find, if the filter says so."""
+    wanted = search.filter
+    match search.by:
+        case "status":
+            return sorted(status.value for status in wanted.statuses or STORED)
+        case "workflow":
+            return None if wanted.workflow is None else [wanted.workflow]
+        case "queue":
+            return None if wanted.queue is None else [wanted.queue]
 
 
 class SearchIndex(msgspec.Struct, frozen=True):
@@ -155,6 +180,8 @@ def covering_source(wanted: RunFilter) -> SearchIndex | None:
 
 def sources_of(wanted: RunFilter) -> list[SearchIndex]:
     """The indexes that can find the runs of a filter; the first one that is the shortest should be taken."""
+    if wanted.ids:
+        return [SearchIndex("runs_with_ids")]
     if wanted.root_id is not None:
         return [SearchIndex("runs_of_root")]
     if wanted.parent_id is not None:
@@ -171,7 +198,9 @@ def sources_of(wanted: RunFilter) -> list[SearchIndex]:
     found += [SearchIndex("runs_with_tag", tag) for tag in wanted.tags.items()]
     if not found or wanted.statuses or wanted.workflow is not None:
         found.append(SearchIndex(GROUPS))
+    # Last: these indexes are not in the order of creation, so they will not do for many runs.
+    if wanted.finished_since_at is not None or wanted.finished_until_at is not None:
+        found.append(SearchIndex("runs_finished"))
     if wanted.id_prefix:
-        # Last: this index alone is not in the order of creation, so it will not do for many runs.
         found.append(SearchIndex("runs_with_prefix"))
     return found

@@ -6,6 +6,7 @@ AND (
     :statuses::text[] IS NULL OR run.status = ANY (:statuses::text[])
     OR (run.status NOT IN {stored} AND 'damaged' = ANY (:statuses::text[]))
 )
+AND (:ids::text[] IS NULL OR run.id = ANY (:ids::text[]))
 AND (:id_prefix::text IS NULL OR starts_with(run.id, :id_prefix::text))
 AND (
     :error::text IS NULL

@@ -6,6 +6,7 @@ AND (
     :statuses IS NULL OR run.status IN (SELECT value FROM json_each(:statuses))
     OR (run.status NOT IN {stored} AND 'damaged' IN (SELECT value FROM json_each(:statuses)))
 )
+AND (:ids IS NULL OR run.id IN (SELECT value FROM json_each(:ids)))
 AND (:id_prefix IS NULL OR substr(run.id, 1, length(:id_prefix)) = :id_prefix)
 AND (:error IS NULL OR run.error = :error OR substr(run.error, -length(:error) - 1) = '.' || :error)
 AND (NOT :sleeps OR instr(run.waits, '"kind":"timer"') > 0)

@@ -1,0 +1,3 @@
+-- The runs with these ids.
+{schema}.runs AS run
+WHERE run.id = ANY (:ids::text[])
