@@ -203,15 +203,29 @@ class Api:
             await _send_problem(send, _closed(), request, operation)
             return
         except Exception as error:
-            problem = problem_of(error)
-            if is_denial(problem, request):
-                await self._denials.note(request, problem, principal, operation)
-            await _send_problem(send, error, request, operation, shown=self._shown_of(request, arguments))
+            await self._refuse(send, error, request, principal, operation, arguments)
             return
         if isinstance(answer, Content):
             await self._send_content(send, request, answer, receive, principal, look_again)
         else:
             await _send_answer(send, request, operation, answer)
+
+    async def _refuse(
+        self,
+        send: Send,
+        error: Exception,
+        request: Request,
+        principal: Principal | None,
+        operation: Operation | None,
+        arguments: dict[str, Any],
+    ) -> None:
+        """Answer with an error. No function through which the error came may keep it in a variable: the frame and the
+        error would refer to each other, and with them all that the request had in hand would stay until Python's
+        collector comes."""
+        problem = problem_of(error)
+        if is_denial(problem, request):
+            await self._denials.note(request, problem, principal, operation)
+        await _send_problem(send, error, request, operation, shown=self._shown_of(request, arguments))
 
     def _shown_of(self, request: Request, arguments: dict[str, Any]) -> Shown:
         """Make a filter for what is said of a request that was read and failed: it hides everything that the engine

@@ -12,7 +12,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
 from threading import Thread
 from typing import Any, TypeVar
 
@@ -24,17 +23,23 @@ async def on_thread(work: Callable[[], T]) -> T:
     loop = asyncio.get_running_loop()
     result: asyncio.Future[T] = loop.create_future()
     Thread(target=_do, args=(work, result, loop), name="outlive-http-aside", daemon=True).start()
-    return await result
+    try:
+        return await result
+    finally:
+        del result  # An error refers to this frame, and with it to all that the work had in hand.
 
 
 def _do(work: Callable[[], Any], result: asyncio.Future[Any], loop: asyncio.AbstractEventLoop) -> None:
     """On the thread."""
-    try:
-        end = partial(_succeed, result, work())
-    except BaseException as error:
-        end = partial(_fail, result, error)
     with suppress(RuntimeError):  # The loop is closed: the server has stopped.
-        loop.call_soon_threadsafe(end)
+        try:
+            value = work()
+        except BaseException as error:
+            loop.call_soon_threadsafe(_fail, result, error)
+        else:
+            loop.call_soon_threadsafe(_succeed, result, value)
+        finally:
+            del result
 
 
 def _succeed(result: asyncio.Future[Any], value: object) -> None:

@@ -71,6 +71,7 @@ class Line:
         finally:
             result.cancel()
             self._leave(own)
+            del result, own  # An error refers to this frame, and with it to all that the work had in hand.
 
     def _leave(self, work: _Work) -> None:
         works = self._waiting.get(work.sender, deque())
@@ -100,6 +101,7 @@ class Line:
                 work.result.set_result(result)
         finally:
             self._busy.discard(work.sender)
+            del work
             self._begin()
 
     def _too_busy(self, why: str) -> Problem:
