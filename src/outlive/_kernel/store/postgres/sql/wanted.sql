@@ -20,6 +20,7 @@ AND (:waiting_for::text IS NULL OR EXISTS (
         md5(wait.name) = md5(:waiting_for::text)
         AND wait.created_at = run.created_at AND wait.run_key = run.key
         AND wait.name = :waiting_for::text
+    OFFSET 0
 ))
 AND (:tags::text IS NULL OR NOT EXISTS (
     SELECT FROM json_each_text(:tags::json) AS wanted
@@ -29,5 +30,6 @@ AND (:tags::text IS NULL OR NOT EXISTS (
             md5(tag.name) = md5(wanted.key) AND md5(tag.value) = md5(wanted.value)
             AND tag.created_at = run.created_at AND tag.run_key = run.key
             AND tag.name = wanted.key AND tag.value = wanted.value
+        OFFSET 0  -- For each tag its index, with statistics and without.
     )
 ))
