@@ -91,7 +91,7 @@ async def main() -> None:
         # The same key: once. start=(...): create it if absent.
         for _ in range(2):
             await engine.signal("run-1", "paid", Payment(4200, "ann"), key="evt_123", start=(refund, "o-1"))
-        while not await engine.approvals.list("run-1"):  # noqa: ASYNC110 (until it has asked)
+        while not await engine.approvals.list("run-1"):
             await asyncio.sleep(0.05)
         for person in ("bea", "cem"):  # the first decision is the only one; the second one gets it back
             decided = await engine.approvals.approve(
