@@ -22,7 +22,7 @@ from outlive._kernel.store.contract import Store
 from outlive._kernel.store.memory import MemoryState, MemoryStore
 from outlive._kernel.store.postgres import PostgresStore
 from outlive._kernel.store.sqlite import SqliteStore
-from outlive.types import RunHandle, WorkerOptions, Workflow
+from outlive.types import RunHandle, Step, WorkerOptions, Workflow
 from tests.engine.inside import give_store, journal_of
 
 T = TypeVar("T")
@@ -271,9 +271,12 @@ class Place:
         return SqliteStore(self.path, clock=self.clock.now)
 
 
-def registry_of(*workflows: Workflow[..., Any]) -> Any:
-    """A registry that has these workflows and no others: other code than this process has."""
+def registry_of(*definitions: Workflow[..., Any] | Step[..., Any]) -> Any:
+    """A registry that has these workflows and steps and no others: other code than this process has."""
     registry = Registry()
-    for workflow in workflows:
-        registry.add_workflow(workflow.spec)
+    for each in definitions:
+        if isinstance(each, Step):
+            registry.add_step(each.spec)
+        else:
+            registry.add_workflow(each.spec)
     return registry

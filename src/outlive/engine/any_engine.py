@@ -37,6 +37,7 @@ from outlive._kernel.client.recovery import Incomplete
 from outlive._kernel.client.signal_many import OneSignal, SignalCall
 from outlive._kernel.client.start_many import OneStart, WorkflowCall
 from outlive._kernel.client.start_options import OwnStartOptions, StartOptions
+from outlive._kernel.define.step import Step
 from outlive._kernel.define.workflow import Startable, Workflow
 from outlive._kernel.model import given
 from outlive._kernel.model.queue import Queue
@@ -101,7 +102,7 @@ class ScheduleVerbs(Protocol):
         """See `Schedules`."""
 
     async def set(
-        self, name: str, schedule: ScheduleSpec, workflow: Workflow[..., Any] | str | None = None
+        self, name: str, schedule: ScheduleSpec, workflow: Workflow[..., Any] | Step[..., Any] | str | None = None
     ) -> Schedule:
         """See `Schedules`."""
 
@@ -262,9 +263,11 @@ class AnyEngine(RunVerbs, Protocol):
 
             run = await engine.start(order, 7)
             run = await engine.start("order", {"id": 7}, version=3)
+            run = await engine.start(charge, 1200, id="charge-7")
 
         Args:
-            workflow: a workflow, or the name of one whose code this program does not have. No worker has to be up.
+            workflow: a workflow, or the name of one whose code this program does not have. No worker has to be up. A
+                step is started as a run of this one step, which has its retries; by its name if it says `by_name=True`.
             args: the arguments of the workflow; arguments by name are bound before: `workflow.bind(...)`. After a name
                 they are one value of plain JSON: by name, `{"id": 7}`, or in a list. They are checked against the
                 schema that workers have described.

@@ -12,6 +12,7 @@ from outlive._features.schedules.schedule import ScheduleSpec
 from outlive._features.schedules.values import Schedule
 from outlive._features.schedules.verbs import BackfillOverlap, TriggerOverlap
 from outlive._kernel.client.handle import RunHandle
+from outlive._kernel.define.step import Step
 from outlive._kernel.define.workflow import Workflow
 from outlive._kernel.model import given
 from outlive.remote.connection import Connection
@@ -37,11 +38,11 @@ class RemoteSchedules:
         return found
 
     async def set(
-        self, name: str, schedule: ScheduleSpec, workflow: str | Workflow[..., Any] | None = None
+        self, name: str, schedule: ScheduleSpec, workflow: str | Workflow[..., Any] | Step[..., Any] | None = None
     ) -> Schedule:
         """See `Schedules`."""
         given.instance("engine.schedules.set", "schedule", schedule, ScheduleSpec, like="outlive.every(minutes=15)")
-        target = workflow if workflow is None or isinstance(workflow, str) else workflow.spec.name
+        target = workflow if workflow is None or isinstance(workflow, str) else workflow.name
         body = msgspec.structs.asdict(schedule) | {"workflow": target}
         found: Schedule = await self._connection.operate("schedules.set", body=body, name=name)
         return found

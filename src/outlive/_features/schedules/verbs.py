@@ -32,7 +32,8 @@ from outlive._features.schedules.values import Schedule
 from outlive._kernel.client.client import Client
 from outlive._kernel.client.handle import RunHandle, StoredRun
 from outlive._kernel.client.slices import mismatch_of
-from outlive._kernel.define.workflow import Workflow
+from outlive._kernel.define.step import Step
+from outlive._kernel.define.workflow import HasRuns, Workflow
 from outlive._kernel.model import Run, given
 from outlive._kernel.model.giver import overrides_shown, say
 from outlive._kernel.model.instant import microseconds_of
@@ -58,7 +59,7 @@ class Schedules:
         self._access = client.access
 
     async def set(
-        self, name: str, schedule: ScheduleSpec, workflow: Workflow[..., Any] | str | None = None
+        self, name: str, schedule: ScheduleSpec, workflow: Workflow[..., Any] | Step[..., Any] | str | None = None
     ) -> Schedule:
         """Create a schedule, or give one another definition; durable when this returns.
 
@@ -99,6 +100,8 @@ class Schedules:
     async def _target(
         self, where: str, workflow: object, schedule: ScheduleSpec, before: StoredSchedule | None
     ) -> Target:
+        if isinstance(workflow, HasRuns):
+            workflow = workflow.as_run
         if isinstance(workflow, Workflow):
             workflow._check_startable()
             return target_of(where, workflow.spec, schedule)

@@ -26,6 +26,7 @@ from outlive._kernel.client.slices import mismatch_of
 from outlive._kernel.define.determinism import check_running
 from outlive._kernel.define.own import RESERVED
 from outlive._kernel.define.registry import Registry
+from outlive._kernel.define.step_run import STEP_VERSION
 from outlive._kernel.define.workflow import SIGNAL_KINDS
 from outlive._kernel.journal.arguments import Signature
 from outlive._kernel.journal.described import Described, describe, input_of
@@ -95,7 +96,7 @@ class Describer:
         """Write what is new or has changed, if anything."""
         own = {
             definition_key(spec.name, spec.version): replace(described_of(spec), graph=_graph_of(spec))
-            for spec in self._registry.workflows()
+            for spec in (*self._registry.workflows(), *self._registry.steps_by_name())
         }
 
         def add(held: bytes | None, _: int) -> tuple[bytes, None]:
@@ -121,7 +122,8 @@ _CHECKED: set[str] = set()
 
 def described_in(registry: Registry) -> dict[str, Described]:
     """The workflows that this process has, by `name@version`."""
-    return {definition_key(spec.name, spec.version): described_of(spec) for spec in registry.workflows()}
+    specs = (*registry.workflows(), *registry.steps_by_name())
+    return {definition_key(spec.name, spec.version): described_of(spec) for spec in specs}
 
 
 _DESCRIBED: WeakKeyDictionary[Signature, Described] = WeakKeyDictionary()
@@ -202,7 +204,8 @@ class Definitions:
     async def list(self) -> list[WorkflowInfo]:
         """Every workflow in every version. See `Workflows.list`."""
         described, live = await self._known(), await self._live()
-        names = sorted({*described, *live}, key=_split)
+        # Steps that cannot be started by their names are not described.
+        names = sorted({*described, *(key for key in live if _split(key)[1] != STEP_VERSION)}, key=_split)
         return [
             WorkflowInfo(
                 name=_split(key)[0],
@@ -244,7 +247,7 @@ class Definitions:
         """
         name = given.text(WHERE, "workflow", name, like="order")
         if version is not None:
-            version = given.whole(WHERE, "version", version)
+            version = given.whole(WHERE, "version", version, least=STEP_VERSION)
         known = await self._known()
         versions = [number for own, number in map(_split, known) if own == name]
         if not versions or (version is not None and version not in versions):

@@ -16,6 +16,7 @@ import msgspec
 
 from outlive._kernel.define.in_step import CURRENT_STEP
 from outlive._kernel.define.own import Code, OwnWorkflows, declare_own
+from outlive._kernel.define.step_run import STEP_VERSION
 from outlive._kernel.journal.arguments import Signature
 from outlive._kernel.journal.event import RunForked, RunRetried
 from outlive._kernel.journal.failure import failure_of
@@ -150,8 +151,9 @@ class InterventionWorkflows(OwnWorkflows):
         return intervention_spec(workflow, version) if code.has_workflow(workflow, version) else None
 
     def names(self, runnable: Iterable[WorkflowSpec], steps: Iterable[StepSpec]) -> Iterable[tuple[str, int]]:
-        """One for each workflow whose runs can be retried here."""
-        return [(OF_RUN + spec.name, spec.version) for spec in runnable]
+        """One for each workflow, and each step, whose runs can be retried here."""
+        of_steps = [(OF_RUN + step.name, STEP_VERSION) for step in steps]
+        return [*((OF_RUN + spec.name, spec.version) for spec in runnable), *of_steps]
 
     def no_retry(self, root: Run) -> str:
         """A request is made again and not retried."""

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from outlive._kernel.define.declaration import Declaration
 from outlive._kernel.define.own import RESERVED, family_of, own_families
+from outlive._kernel.define.step_run import STEP_VERSION, run_of
 from outlive._kernel.model import given
 from outlive._kernel.model.remote import RemoteTerms
 from outlive._kernel.model.trigger import TriggerSet
@@ -21,8 +22,9 @@ from outlive._kernel.replay.command import StepSpec, WorkflowSpec
 from outlive.errors import DefinitionError, InvalidArgumentError
 from outlive.errors.program import DuplicateDefinitionError, LocalDefinitionError, WorkflowNotFoundError
 
-BY_NAME = 0
-"""In the place of a version: the version that the name alone means."""
+BY_NAME = STEP_VERSION
+"""In the place of a version: the version that the name alone means. It is that of the runs of a step, whose name no
+workflow has."""
 
 
 class DeclaredRemote(NamedTuple):
@@ -219,11 +221,22 @@ class Registry:
         key = (name, version)
         spec = self._workflows.get(key) or self._flows.get(key) or self._find_own(name, version)
         if spec is None and version == BY_NAME:
-            spec = self.find_workflow(name)
+            spec = self.find_workflow(name) or self.step_run(name)
         if spec is None:
             known = [f"{name}@{version}" for name, version in self._workflows]
             raise WorkflowNotFoundError(name, version or None, known)
         return spec
+
+    def step_run(self, name: str) -> WorkflowSpec | None:
+        """The workflow that runs the step of this name once, if this process has the step and no workflow of the
+        name."""
+        step = self._steps.get(name)
+        return None if step is None or self.find_workflow(name) is not None else run_of(step)
+
+    def steps_by_name(self) -> list[WorkflowSpec]:
+        """The runs of the steps that programs without their code may start."""
+        found = [self.step_run(name) for name, step in self._steps.items() if step.by_name]
+        return [spec for spec in found if spec is not None]
 
     def defined(self, name: str, version: int) -> WorkflowSpec | None:
         """The workflow of users with this name and version, or the flow of the library, if this process has it."""
@@ -234,6 +247,8 @@ class Registry:
         """Whether this process has the code of runs that people retry and fork: of a user's workflow, of a flow of the
         library, or of one of our own workflows whose runs are retried as theirs."""
         if (name, version) in self._workflows or (name, version) in self._flows:
+            return True
+        if version == STEP_VERSION and self.step_run(name) is not None:
             return True
         family = family_of(name)
         return family is not None and any((name, version) == (spec.name, spec.version) for spec in family.retried)
@@ -269,7 +284,9 @@ class Registry:
             known = self._names()
             runnable = {key: spec for key, spec in self._all().items() if spec.uses <= known}
             own = [name for it in own_families() for name in it.names(runnable.values(), self._steps.values())]
-            names = [*runnable, *own]
+            workflows = {name for name, _ in self._all()}
+            steps = [(name, STEP_VERSION) for name in self._steps if name not in workflows]
+            names = [*runnable, *steps, *own]
             self._definitions = sorted(f"{name}@{version}" for name, version in names)
         return list(self._definitions)
 

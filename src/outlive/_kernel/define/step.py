@@ -14,7 +14,6 @@ from typing import (
     TYPE_CHECKING,
     Any,
     Concatenate,
-    Generic,
     Literal,
     ParamSpec,
     Protocol,
@@ -32,6 +31,8 @@ from outlive._kernel.define.method import lacks_object, on_object, on_resource, 
 from outlive._kernel.define.plain import call_booked, call_plainly, plain_saga
 from outlive._kernel.define.registry import REGISTRY, check_function, is_method
 from outlive._kernel.define.resources import Resource, uses_of, wanted_in
+from outlive._kernel.define.step_run import run_of
+from outlive._kernel.define.workflow import Bound, HasRuns, Workflow
 from outlive._kernel.journal.arguments import Signature
 from outlive._kernel.journal.value import Stored
 from outlive._kernel.model import Retry, given
@@ -54,7 +55,7 @@ UNDO_RETRY = Retry(attempts=20, first=1, factor=2, cap=60)
 """How a plain function that undoes a step is tried: for about a quarter of an hour."""
 
 
-class Step(Generic[P, R]):
+class Step(HasRuns[P, R]):
     """A step; call it in a workflow with `await`."""
 
     def __init__(self, spec: StepSpec, options: StepOptions) -> None:
@@ -148,6 +149,30 @@ class Step(Generic[P, R]):
         REGISTRY.add_step(spec)
         return Step(spec, options)
 
+    def bind(self: Step[P, R], *args: P.args, **kwargs: P.kwargs) -> Bound[R]:
+        """The step with its arguments, for `engine.start(step.bind(key=value), id=...)`."""
+        self.spec.signature.encode(args, kwargs)
+        return Bound(self.as_run, args, kwargs)
+
+    @property
+    def as_run(self) -> Workflow[P, R]:
+        """The workflow that calls this step once, which `engine.start` starts.
+
+        Raises:
+            DefinitionError: a worker could not find the step by its name alone.
+        """
+        where = f"step {self.name}"
+        if self.spec.is_method:
+            raise DefinitionError(f"{where} is a method, and a run of it has no object; make it a step of a resource")
+        if self.call_options is not self.spec.options:
+            raise DefinitionError(
+                f"{where}: options(...) are for one call in a workflow, and a run of a step has those of its "
+                f"definition; start the step itself, or a workflow that calls it like this"
+            )
+        if REGISTRY.find_workflow(self.name) is not None:
+            raise DefinitionError(f"{where}: a workflow has this name too; give the step another one with name=")
+        return Workflow(run_of(self.spec), {})
+
     def __repr__(self) -> str:
         return f"<step {self.spec.name}>"
 
@@ -156,6 +181,7 @@ class _Options(TypedDict, total=False):
     """The options that every kind of step takes, for type checkers."""
 
     name: str | None
+    by_name: bool
     retry: Retry | None
     timeout: given.Span | None
     heartbeat_timeout: given.Span | None
@@ -202,6 +228,7 @@ def step(
     /,
     *,
     name: str | None = None,
+    by_name: bool = False,
     retry: Retry | None = None,
     timeout: given.Span | None = None,
     heartbeat_timeout: given.Span | None = None,
@@ -218,6 +245,8 @@ def step(
 
     Args:
         name: what journals call it; the function's name unless given. Renaming it breaks runs under way.
+        by_name: whether programs without its code may start a run of it, as they start workflows: by its name, over
+            HTTP and from the command line. A program with the code may start a run of any step.
         retry: when failed attempts are tried again; unless given as the workflow says (`@outlive.workflow(retry=...)`),
             else as the engine says, else not at all.
         timeout: seconds that one attempt may take.
@@ -270,6 +299,7 @@ def step(
             kind=kind,
             resources=wanted_in(uses),
             is_method=has_object,
+            by_name=given.flag(where, "by_name", by_name),
         )
         if not has_object:
             REGISTRY.add_step(spec)

@@ -96,11 +96,20 @@ class Workflow(Generic[P, R]):
 
 
 class Bound(msgspec.Struct, Generic[R], eq=False):
-    """A workflow and the arguments it will be started with."""
+    """A workflow, or a step as a run of its own, and the arguments it will be started with."""
 
     workflow: Workflow[..., R]
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
+
+
+class HasRuns(Generic[P, R]):
+    """Something that is not a workflow, of which runs can be started all the same: a step."""
+
+    @property
+    def as_run(self) -> Workflow[P, R]:
+        """The workflow that is started."""
+        raise NotImplementedError
 
 
 Startable: TypeAlias = Callable[[*Ts], Coroutine[object, None, R]] | Bound[R]
@@ -136,12 +145,15 @@ def bound(workflow: Startable[*Ts, R], args: tuple[Any, ...]) -> Bound[R]:
     if isinstance(workflow, Workflow):
         workflow._check_startable()
         return Bound(workflow, args, {})
-    if isinstance(called := cast("object", workflow), CoroutineType):
+    called = cast("object", workflow)
+    if isinstance(called, HasRuns):
+        return Bound(called.as_run, args, {})
+    if isinstance(called, CoroutineType):
         called.close()
         wanted = "it was called already; give the workflow and then its arguments, for example start(order, 7)"
         raise ArgumentTypeError("start", "workflow", workflow, wanted)
     if not isinstance(workflow, Bound):
-        wanted = "this is not a workflow; give a function decorated with @outlive.workflow"
+        wanted = "this is not a workflow; give a function decorated with @outlive.workflow or @outlive.step"
         raise ArgumentTypeError("start", "workflow", workflow, wanted)
     if args:
         wanted = "it has its arguments from bind(...); give all of them there"

@@ -102,6 +102,8 @@ class StepSpec(msgspec.Struct, frozen=True):
     """The name by which a process of its own finds it, if that is another one: a flow calls its steps by their ids."""
     shown: Callable[[], Mapping[str, Any]] | None = None
     """Gives the arguments that people see, of a function that has them in a closure; never called by a replay."""
+    by_name: bool = False
+    """Whether programs without its code may start a run of it."""
 
 
 class WorkflowSpec(msgspec.Struct, frozen=True):

@@ -128,10 +128,12 @@ def _run_flow(app: str, given: str, url: str | None, **options: Any) -> None:
 
 
 def _workflow(app: str) -> Workflow[..., Any]:
-    from outlive._kernel.define.workflow import Workflow
+    from outlive._kernel.define.workflow import HasRuns, Workflow
     from outlive.cli.app import load
 
     module, found = load(app)
+    if isinstance(found, HasRuns):
+        return found.as_run
     if isinstance(found, Workflow):
         return found
     own = {it.spec.name: it for it in vars(module).values() if isinstance(it, Workflow)}
