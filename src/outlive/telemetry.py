@@ -185,6 +185,7 @@ class Counters:
     )
     runs_evicted: int = counted("Suspended trees discarded from memory to make room.")
     runs_ended: int = counted("Runs that ended here, children and runs that the engine makes for itself too.")
+    runs_released: int = counted("Trees released in the middle of their work, because this worker stopped.")
     runs_parked: int = counted("Trees parked here.")
     runs_quarantined: int = counted("Runs parked because worker after worker was lost while it ran them.")
     runs_held_back: int = counted("Orphans parked because a policy says that they do not go on by themselves.")
@@ -200,6 +201,10 @@ class Counters:
     blobs_deleted: int = counted("Blobs that no row referred to, and that were deleted here.")
     cells_removed: int = counted("Cells of limits, breakers, bursts and links that said nothing any more.")
     steps_skipped: int = counted("Steps that a person had skipped.")
+    timers_fired: int = counted("Timers of runs that became due here.")
+    steps_unfit: int = counted(
+        "Steps that were not begun, because this worker would have ended before them; their runs were released."
+    )
     steps_started: int = counted("Attempts begun.")
     steps_retried: int = counted("Attempts that failed and will be followed by another one.")
     steps_delayed: int = counted(

@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from outlive._kernel.values.workflow import WorkflowInfo
     from outlive.engine.any_engine import AnyEngine, SyncBatch, SyncBulkOperation, SyncEngine, SyncRunHandle
     from outlive.engine.health import Health
+    from outlive.engine.work import Work, WorkDone
     from outlive.errors.advice import Advice
 
 __all__ = [
@@ -128,6 +129,8 @@ __all__ = [
     "Wait",
     "WaitingKey",
     "Why",
+    "Work",
+    "WorkDone",
     "Worker",
     "WorkerOptions",
     "Workflow",
@@ -204,6 +207,8 @@ _HOMES = {
     "Wait": "outlive._kernel.values.run",
     "WaitingKey": "outlive._kernel.values.queue",
     "Why": "outlive._kernel.model.why",
+    "Work": "outlive.engine.work",
+    "WorkDone": "outlive.engine.work",
     "Worker": "outlive._kernel.values.worker",
     "WorkerOptions": "outlive._kernel.model.worker",
     "Workflow": "outlive._kernel.define.workflow",

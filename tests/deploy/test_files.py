@@ -28,7 +28,7 @@ def commands() -> Iterator[tuple[str, list[str]]]:
         if document["kind"] == "Deployment":
             for container in document["spec"]["template"]["spec"]["containers"]:
                 yield f"outlive.yaml: {document['metadata']['name']}", container["args"]
-    for unit in sorted((DEPLOY / "systemd").iterdir()):
+    for unit in sorted((DEPLOY / "systemd").glob("*.service")):
         (line,) = re.findall(r"^ExecStart=\S*/outlive (.*)$", unit.read_text("utf-8"), flags=re.MULTILINE)
         yield unit.name, line.split()
 
@@ -118,5 +118,5 @@ def test_secrets_and_stores_of_the_machine_stay_out_of_the_image() -> None:
 
 def test_a_unit_of_systemd_lets_the_driver_look_for_a_certificate() -> None:
     """asyncpg asks for one in the home, and does not connect if it may not ask: ProtectHome=yes forbids it."""
-    for unit in sorted((DEPLOY / "systemd").iterdir()):
+    for unit in sorted((DEPLOY / "systemd").glob("*.service")):
         assert "\nProtectHome=tmpfs\n" in unit.read_text("utf-8"), unit.name

@@ -39,6 +39,7 @@ PYTHON = {
     "engine.health": "health.get",
     "engine.import_run": "runs.import",
     "engine.asgi": "serve",
+    "engine.work": "worker",
     "engine.approvals.links.create": "approvals.create_link",
     "engine.approvals.links.use": "approvals.use_link",
     "engine.flows.document_of": "runs.document",
@@ -65,6 +66,7 @@ PYTHON = {
 COMMANDS = {
     "run": "runs.start",
     "serve": "serve",
+    "worker": "worker",
     "signal": "runs.signal",
     "ask": "runs.ask",
     "approve": "approvals.approve",
@@ -134,7 +136,6 @@ ALONE = {
     "workflows.get": "one workflow of `workflows.list`",
     "workflows.graph": "a picture for the dashboard",
     "flows.graph": "a picture for the dashboard",
-    "worker": "runs code; in Python an engine is the worker",
     "dev": "runs code, for a person at a keyboard",
     "demo": "a show, with a store of its own",
     "check": "reads source code",

@@ -167,7 +167,7 @@ MAY_IMPORT: dict[str, set[str]] = {
 # theirs belongs to the outer room only when it stands here; any other is a room of its own.
 CONTRACT_MODULES = {
     "_kernel": {"cells", "feature", "in_engine"},
-    "_kernel.runtime": {"clock", "environment", "failures", "lease_deadline", "reporter", "wakeup"},
+    "_kernel.runtime": {"clock", "environment", "failures", "lease_deadline", "lifetime", "reporter", "wakeup"},
     "_kernel.store": {
         "audit",
         "change",

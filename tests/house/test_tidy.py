@@ -84,6 +84,7 @@ ALLOWED: dict[tuple[str, str, str], str] = {
         "_kernel/client/timed_store.py",
         "asyncio.timeout",
     ): "the event loop times a store that does not answer",
+    ("injected", "engine/work.py", "asyncio.timeout"): "the event loop times the last look at the store",
     ("injected", "http/exchange.py", "asyncio.timeout"): "the event loop times the body of a request",
     ("injected", "_kernel/client/following.py", "asyncio.sleep"): "sleep(0) gives way and takes no time",
     ("injected", "_kernel/client/shown.py", "asyncio.sleep"): "sleep(0) gives way and takes no time",

@@ -30,6 +30,7 @@ from outlive.types import Batch, BulkOperation, RunHandle
 ONLY_AN_ENGINE = {
     "asgi": "it is the server",
     "lifespan": "it is the server",
+    "work": "it is the worker of this process, for a while",
     "configured": "a connection has no configuration",
     "export": "a copy has nothing hidden: it needs the store",
     "import_run": "it writes a journal: it needs the store",

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import os
 import signal
 import socket
@@ -20,17 +21,20 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import click
 
 from outlive.cli.completing import programs
 from outlive.cli.edge import Mistake, counted, no_store, run, settings_with
+from outlive.cli.values import seconds_of
 
 if TYPE_CHECKING:
     from outlive.config.settings import Settings
     from outlive.engine import Engine
+    from outlive.types import Work
 
 RETRY_FIRST_SECONDS = 0.5
 RETRY_MAX_SECONDS = 10.0
@@ -53,7 +57,7 @@ log = logging.getLogger("outlive.worker")
     "--grace-seconds",
     type=click.FloatRange(0),
     metavar="SECONDS",
-    help="How long steps may finish at the end.  [default: 20]",
+    help="How long steps may finish at the end.  [default: 20; with --for at most a quarter of it]",
 )
 @click.option(
     "--lease-seconds",
@@ -66,6 +70,9 @@ log = logging.getLogger("outlive.worker")
     default=None,
     help="Exit with 70 when a run has blocked the event loop for as long as a lease.  [default: exit]",
 )
+@click.option("--for", "lifetime", metavar="SPAN", help="End after this time, with everything released: 50s, 5m.")
+@click.option("--until-idle", is_flag=True, help="End when nothing that this worker can do is due.")
+@click.option("--runs-max", type=click.IntRange(1), metavar="N", help="Claim so many runs, and end with the last.")
 @click.option("--queues", metavar="NAMES", help="Take from these queues only, in this order: emails,default.")
 @click.option(
     "--log-level",
@@ -99,6 +106,9 @@ def worker(
     grace_seconds: float | None,
     lease_seconds: float | None,
     exit_when_stalled: bool | None,
+    lifetime: str | None,
+    until_idle: bool,
+    runs_max: int | None,
     queues: str | None,
     log_level: str | None,
     log_format: str | None,
@@ -116,6 +126,10 @@ def worker(
 
     SIGTERM or SIGINT: claims nothing more, lets steps finish within the grace, releases every run so that others go on
     at once, exits with 0; about 5 seconds after the grace if the store is away. Once more: exits at once.
+
+    With --for, --until-idle or --runs-max it ends by itself, with 0, and its last line says what happened and what is
+    left: for cron, timers and functions. A step whose timeout does not fit into what is left is not begun, nor is one
+    without a timeout in the grace at the end. If it never reached the store it exits with 1.
 
     What no option says is taken from OUTLIVE_... variables and from outlive.toml: see `outlive config show`.
 
@@ -140,10 +154,14 @@ def worker(
         "metrics.host": metrics_host,
         "tracing.enabled": tracing or None,
     }
+    seconds = None if lifetime is None else seconds_of("--for", lifetime)
+    unless_given = dict(UNLESS_GIVEN)
+    if seconds is not None:
+        unless_given["grace_seconds"] = min(GRACE_SECONDS, seconds / 4)
     settings = settings_with(flags)
     handler = log_to_stderr(settings["log.level"], settings["log.format"])
     if app is None or isinstance(found, ModuleType):
-        engine = engine_for(module, settings.engine_options(**UNLESS_GIVEN) | traced(settings))
+        engine = engine_for(module, settings.engine_options(**unless_given) | traced(settings))
     else:
         given = {option: settings[setting] for setting, option in _OWN.items() if flags[setting] is not None}
         engine = engine_from(app, found, given)
@@ -151,7 +169,8 @@ def worker(
         handler.setFormatter(json_formatter(engine))
     port = settings["metrics.port"]
     metrics = None if port is None else (settings["metrics.host"], port)
-    run(work(engine, Stop(), metrics=metrics), is_service=True)
+    bounds = Bounds(seconds, until_idle=until_idle, runs_max=runs_max)
+    run(work(engine, Stop(), bounds=bounds, metrics=metrics), is_service=True)
 
 
 _OWN = {
@@ -290,6 +309,11 @@ class Stop:
             signal.set_wakeup_fd(earlier)
             writer.close()  # Ends the thread.
 
+    @property
+    def is_asked(self) -> bool:
+        """Whether it was."""
+        return self._asked.is_set()
+
     async def wait(self) -> None:
         """Wait for the first one."""
         await self._asked.wait()
@@ -320,27 +344,72 @@ def leave_soon() -> None:
     last.start()
 
 
-async def work(engine: Engine, stop: Stop, *, metrics: tuple[str, int] | None = None) -> None:
+class Bounds(NamedTuple):
+    """When a worker ends by itself."""
+
+    seconds: float | None = None
+    until_idle: bool = False
+    runs_max: int | None = None
+
+    @property
+    def is_given(self) -> bool:
+        """Whether it does at all."""
+        return self != Bounds()
+
+
+class Until:
+    """Knows when a worker is asked to stop, or when its time is over."""
+
+    def __init__(self, stop: Stop, work: Work) -> None:
+        self._stop, self._work = stop, work
+
+    async def wait(self) -> None:
+        """See `Stopping`."""
+        left = self._work.seconds_left
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._stop.wait(), None if left == math.inf else left)
+
+
+async def work(engine: Engine, stop: Stop, *, bounds: Bounds, metrics: tuple[str, int] | None = None) -> None:
     """Run what is due until it is time to stop; serve metrics at this host and port meanwhile."""
     from outlive.metrics.serving import MetricsServer
 
+    bounded = None
+    if bounds.is_given:
+        bounded = engine.work(bounds.seconds, until_idle=bounds.until_idle, runs_max=bounds.runs_max)
     with stop.listening():
         server = MetricsServer(engine)
         if metrics is not None:
             # First: a probe must see that a worker lives that waits for its store.
             log.info("metrics are served at %s", await server.start(metrics[1], host=metrics[0]))
-        if not await enter(engine, stop):
+        if not await _entered(engine, stop, bounded):
             return
         try:
             if engine._parts.describer is not None:
                 await engine._parts.describer.hurry()  # Programs that see the next line start runs by name.
             click.echo(f"ready: {_described(engine)}")
-            await stop.wait()
+            await (stop.wait() if bounded is None else bounded.wait(asyncio.ensure_future(stop.wait())))
         finally:
-            await engine.__aexit__(None, None, None)
+            await (engine.__aexit__(None, None, None) if bounded is None else bounded.leave())
             server.close()
             leave_soon()
     log.info("this worker has stopped; %s ended here", counted(engine.counters.runs_ended, "run"))
+    if bounded is not None:
+        click.echo(f"done: {bounded.done}")
+
+
+async def _entered(engine: Engine, stop: Stop, bounded: Work | None) -> bool:
+    """Whether the engine works; false if the worker was asked to stop before.
+
+    Raises:
+        ClickException: the time of the worker is over, and it has not reached its store.
+    """
+    if bounded is None:
+        return await enter(engine, stop)
+    is_entered = await bounded.enter(partial(enter, engine, Until(stop, bounded)))
+    if not is_entered and not stop.is_asked:
+        raise click.ClickException("the time of this worker is over, and it has not reached its store")
+    return bool(is_entered)
 
 
 def _described(engine: Engine) -> str:

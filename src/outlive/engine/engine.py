@@ -72,6 +72,7 @@ from outlive._kernel.model.worker import WorkerOptions, worker_options
 from outlive._kernel.replay.ask import current_execution
 from outlive._kernel.runtime.clock import Clock, StoreClock, SystemClock
 from outlive._kernel.runtime.environment import Environment
+from outlive._kernel.runtime.lifetime import Lifetime
 from outlive._kernel.runtime.session.sessions import WorkerSessions
 from outlive._kernel.runtime.session.watchdog import Watchdog
 from outlive._kernel.runtime.tree.run_log import RunLog
@@ -89,6 +90,7 @@ from outlive.engine.parts import Parts
 from outlive.engine.services import FeaturesInWorker, load_features
 from outlive.engine.url import is_server, leases_for, store_for
 from outlive.engine.view import View
+from outlive.engine.work import Work
 from outlive.errors import ConfigurationError, EngineClosedError
 from outlive.errors.program import EngineForkedError, NotDurableError
 from outlive.telemetry import Counters
@@ -178,6 +180,7 @@ class Engine(AnyEngine):
             self._clock = StoreClock(self._store.now)
         self._parts = Parts()
         self._process, self._running = 0, threading.Lock()
+        self._work: Work | None = None
         self._sync = SyncEngine(self)
 
     _client_class = Client
@@ -231,13 +234,58 @@ class Engine(AnyEngine):
     ) -> None:
         await self._stop()
 
+    def work(
+        self, lifetime: given.Span | None = None, *, until_idle: bool = False, runs_max: int | None = None
+    ) -> Work:
+        """Work for a while in a host that ends: a function, a job of cron, a container that is stopped at a known time.
+
+            done = await engine.work("50s", until_idle=True)
+
+        The engine must not be running: this enters it, works until one of the bounds is reached, releases every run so
+        that other workers go on at once, and leaves it. A step whose timeout does not fit into what is left is not
+        begun, nor is a step without a timeout in the last `grace_seconds`; their runs are left to workers with more
+        time. To use the verbs of the engine meanwhile, write `async with engine.work("50s", until_idle=True) as work:`.
+        At the end of the block it works on until a bound is reached, and then `work.done` says the same.
+
+        Args:
+            lifetime: how long it may take in all, from now on; the last second is for the release.
+            until_idle: whether it ends when nothing that this worker can do is due.
+            runs_max: it claims so many runs and no more, and ends with the last of them.
+
+        Returns:
+            What happened and what is left: `outlive.types.WorkDone`.
+
+        Raises:
+            ConfigurationError: no bound is given, the engine has no worker, or it is running already.
+            InvalidArgumentError: the grace leaves nothing of the lifetime.
+        """
+        seconds = given.some_seconds("engine.work", "lifetime", lifetime, or_none="for no end")
+        given.flag("engine.work", "until_idle", until_idle)
+        if runs_max is not None:
+            runs_max = given.whole("engine.work", "runs_max", runs_max)
+        if seconds is None and runs_max is None and not until_idle:
+            raise ConfigurationError("engine.work has no bound; give a lifetime, until_idle=True or runs_max=")
+        if not self._has_worker:
+            raise ConfigurationError("this engine has no worker, so that it cannot work; leave worker=False out")
+        bounds = Lifetime(
+            seconds,
+            grace_seconds=self._worker.grace_seconds,
+            runs_max=runs_max,
+            counters=self.counters,
+            monotonic=self._clock.monotonic,
+        )
+        return Work(self, bounds, until_idle=until_idle)
+
     async def _stop(self) -> None:
         if self._process != os.getpid():
             return  # A fork has no part in it: everything belongs to the parent, which goes on.
         if self._parts.loop is not None:
             check_loop(self._parts.loop)
         try:
-            await self._parts.stop(self._store, self._resources, grace_seconds=self._worker.grace_seconds)
+            work = self._work
+            grace_seconds = self._worker.grace_seconds if work is None else work.lifetime.grace_left
+            released = None if work is None or self._parts.client is None else work.look_left
+            await self._parts.stop(self._store, self._resources, grace_seconds=grace_seconds, released=released)
         finally:
             if self._running.locked():  # It is not if the engine was stopped before; to stop it again does nothing.
                 self._running.release()
@@ -258,6 +306,7 @@ class Engine(AnyEngine):
             tracer=self._hooks.tracer,
             recording=self._redaction if self._records else None,
             redaction=self._redaction,
+            lifetime=None if self._work is None else self._work.lifetime,
         )
 
     def _new_sessions(self, leases: Leases) -> WorkerSessions:

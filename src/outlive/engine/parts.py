@@ -7,6 +7,7 @@ every run in motion so that others go on at once, end the session, write what is
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from outlive._kernel.client.client import Client
@@ -65,8 +66,19 @@ class Parts:
         elif self.sessions is not None:
             self.sessions.ring(cell)
 
-    async def stop(self, store: Store, resources: LiveResources, *, grace_seconds: float) -> None:
-        """Stop and close everything; steps that run have the grace to finish, if there is a worker."""
+    async def stop(
+        self,
+        store: Store,
+        resources: LiveResources,
+        *,
+        grace_seconds: float,
+        released: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
+        """Stop and close everything; steps that run have the grace to finish, if there is a worker.
+
+        Args:
+            released: called when everything is released, before the store is closed.
+        """
         self.loop = None
         if self.describer is not None:
             self.describer.close()
@@ -87,6 +99,8 @@ class Parts:
                 self.waiters.close()
             if self.committer is not None:
                 await self.committer.drain(outage_seconds_max=0, silence_seconds=ends_at - loop.time())
+            if released is not None:
+                await released()
         except (Exception, asyncio.CancelledError):
             # A part that is left open would go on by itself, and nothing could end it.
             if services is not None:

@@ -111,7 +111,8 @@ class RunReleased(Event, frozen=True, tag=True):
     """Its worker let go of it in the middle of its work (a clean stop); any worker may go on at once."""
 
     reason: str = ""
-    """Why its worker could not go on: newer code has moved it. Empty after a clean stop."""
+    """Why its worker could not go on: newer code has moved it, or a step needs more time than the worker had. Empty
+    after a clean stop."""
     moved_at: int = 0
     """With a reason: when the run last moved. It is due since then, however many workers have let go of it."""
     interrupted: bool = False

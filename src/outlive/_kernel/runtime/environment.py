@@ -13,6 +13,7 @@ from outlive._kernel.journal.redaction import Redaction
 from outlive._kernel.model import Limits, Retry
 from outlive._kernel.model.recovery import Recovery
 from outlive._kernel.runtime.clock import Clock
+from outlive._kernel.runtime.lifetime import Lifetime
 from outlive.telemetry import Counters
 
 
@@ -53,3 +54,5 @@ class Environment(NamedTuple):
     """The redaction of the arguments of steps that are recorded with their outcomes; None if none are recorded."""
     redaction: Redaction = Redaction()
     """The fields that people may not see."""
+    lifetime: Lifetime | None = None
+    """The bounds of a worker whose host ends; None for a worker that works until it is asked to stop."""

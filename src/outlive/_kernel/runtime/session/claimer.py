@@ -101,7 +101,8 @@ class Claimer:
         """Called when the store can never answer again."""
         self._task: asyncio.Task[None] | None = None
         self._is_stopping = False
-        self._next_wake_at: int | None = None
+        self.next_wake_at: int | None = None
+        """When the next run becomes due, as far as the last claim knew."""
         self._has_more = False
         self._pauses_at = 0.0
         self._reconcile_at = self._clock.monotonic() + RECONCILE_SECONDS
@@ -109,6 +110,9 @@ class Claimer:
         """A claim that was never answered may still take effect: until when to look for its trees, and when next."""
         self._may_have_orphans = False
         """Whether the last claim took all the orphans that one claim may take."""
+        self._is_bounded = environment.lifetime is not None
+        self.has_found_nothing = False
+        """For a worker whose host ends: whether it last looked while no tree was here, and nothing was due."""
 
     def start(self) -> None:
         """Begin to claim."""
@@ -153,14 +157,15 @@ class Claimer:
     def _pause_seconds(self) -> float:
         # A little spread, so that the workers of a fleet do not ask in step.
         pause = self._poll_seconds * (0.75 + self._clock.random() / 2)
-        if self._next_wake_at is not None and self._worker.room:
-            pause = min(pause, max(0.0, (self._next_wake_at - self._clock.now()) / MICROSECONDS))
+        if self.next_wake_at is not None and self._worker.room:
+            pause = min(pause, max(0.0, (self.next_wake_at - self._clock.now()) / MICROSECONDS))
         if (wait := self._pace.wait_seconds()) is not None and self._worker.room:
             pause = min(pause, wait)
         return pause
 
     async def run_once(self) -> int:
         """Claim what is due; how many trees were claimed."""
+        was_empty = self._is_bounded and not len(self._worker.trees)
         await self._refuse()
         await self._dead_sessions.look_when_due()
         if self._clock.monotonic() >= self._reconcile_at:
@@ -169,7 +174,7 @@ class Claimer:
         if self._requests.may_lack_pauses or self._clock.monotonic() >= self._pauses_at:
             await self.look_for_pauses()
         claims: list[Claim] = []
-        self._next_wake_at, self._may_have_orphans = None, False
+        self.next_wake_at, self._may_have_orphans = None, False
         if self._requests.may_hold_strays:
             await self._discard_strays()
         await self._bring_ends()
@@ -183,10 +188,11 @@ class Claimer:
             self._counters.runs_reclaimed += len(claims)
         if limit and not claims:
             answer = await self._claim(limit)
-            claims, self._next_wake_at = answer.claims, answer.next_wake_at
+            claims, self.next_wake_at = answer.claims, answer.next_wake_at
             self._requests.open_queues |= answer.open_queues
         self._requests.was_claim_full = not limit or len(claims) >= limit
         self._has_more = bool(limit) and (self._requests.was_claim_full or self._may_have_orphans)
+        self.has_found_nothing = was_empty and bool(limit) and not claims and not self._has_more
         if claims:
             await self._revive(await self._end_overdue(claims))
         return len(claims)

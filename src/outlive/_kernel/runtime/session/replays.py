@@ -49,6 +49,7 @@ class Replays:
         fail: Callable[[LiveTree], None],
     ) -> None:
         self._pace = environment.replay_pace
+        self._is_bounded = environment.lifetime is not None
         self._clock = environment.clock
         self._counters = environment.counters
         self._resume_policy = ResumePolicy(environment)
@@ -87,6 +88,7 @@ class Replays:
             blobs_max=self._pace.blobs_max,
             reason_to_park=partial(self._resume_policy.reason_to_park, stalls=found.stalls, last_word=last_word),
             worker=self._worker,
+            is_bounded=self._is_bounded,
         )
         is_read = bool(replay.rows)
         if is_read and replay.advance(is_over):

@@ -344,6 +344,18 @@ class WorkerSessions:
         )
 
     @property
+    def is_idle(self) -> bool:
+        """For a worker whose host ends: whether nothing moves here, and nothing that it may claim is due."""
+        return (
+            self._claimer is not None and self._claimer.has_found_nothing and not self.runs_active and self.is_resting
+        )
+
+    @property
+    def next_wake_at(self) -> int | None:
+        """When the next run becomes due, as far as the last claim knew."""
+        return None if self._claimer is None else self._claimer.next_wake_at
+
+    @property
     def health(self) -> str:
         """Whether it holds its lease and claims runs, in words."""
         is_well = self._worker is not None and self._renewal is None

@@ -101,7 +101,7 @@ class SessionWorker:
         self._clock = clock
         self._counters = counters
         self._limits = limits
-        self._recording = environment.recording
+        self._recording, self._lifetime = environment.recording, environment.lifetime
         self._resolve = environment.registry.workflow
         self._committer = committer
         self._requests = requests
@@ -133,6 +133,7 @@ class SessionWorker:
             reports=self._reports,
             streams=self._streams,
             reporter=self.reporter,
+            turn_back=self._turn_back,
         )
         self.inboxes = TreeInboxes(
             self, trees=self.trees, executor=self._executor, requests=requests, counters=counters
@@ -158,7 +159,10 @@ class SessionWorker:
         """How many more trees it can take."""
         if self.is_stopping:
             return 0
-        return max(0, self._limits.runs_active_max - len(self.trees))
+        room = max(0, self._limits.runs_active_max - len(self.trees))
+        if self._lifetime is not None and (left := self._lifetime.runs_left) is not None:
+            return min(room, left)
+        return room
 
     def begin(
         self, run_id: str, event: RunCreated, blobs: list[Blob], answer: CommitAnswer, audit: Action | None = None
@@ -524,6 +528,8 @@ class SessionWorker:
             return None
         if live.hold is not None:
             live.leave_held()
+            if live.hold.is_unfit and live.is_declined:
+                self.notes.leave_alone(live)
             return None
         wake_at = live.wake_at() if live.retries or live.execution.timers.by_run else None
         is_near = wake_at is not None and wake_at <= self._clock.now() + LINGER_SECONDS * MICROSECONDS
@@ -616,6 +622,19 @@ class SessionWorker:
             self._loop.call_soon(self._settle_later, live)
         elif not self.is_stopping:
             self._executor.start(live, command)
+
+    def _turn_back(self, live: LiveTree, command: RunStep) -> None:
+        """A step would not end before this worker does: begin nothing more of its tree, and release it for a worker
+        that has more time."""
+        if live.phase is not TreePhase.MOVING or (command.run, command.call) not in live.execution.calls:
+            return
+        assert self._lifetime is not None
+        live.put_off(command)
+        if live.hold is None:
+            why = self._lifetime.lacks(command.call, command.options.timeout_seconds, self._name)
+            log.info("run %s is released: %s", live.id, why, extra=_fields(live, command))
+            self.inboxes.hold(live, TreeHold(why, is_unfit=True))
+        self.settle(live)
 
     def looked_up(self, live: LiveTree, asked: int) -> None:
         """The store knows `asked` more of the ends that a tree waits for, or has answered so many asks for it."""
@@ -735,6 +754,7 @@ class SessionWorker:
                 self.discard(live)
             elif live.phase.is_owned:
                 live.release(interrupted=live in self._cut_off)
+                self._counters.runs_released += 1
                 self.settle(live)
 
     def discard_all(self, why: str = "") -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from types import CoroutineType
@@ -63,13 +64,16 @@ class Executor:
         reports: StepReports,
         streams: StreamWriter,
         reporter: Reporter,
+        turn_back: Callable[[LiveTree, RunStep], None],
     ) -> None:
         self._clock = environment.clock
         self._counters = environment.counters
         self._steps_max = environment.limits.steps_running_max
         self._progress_bytes_max = environment.limits.payload_bytes_max
         self._engine = environment.engine
-        self._lease = lease
+        self._lease, self._lifetime = lease, environment.lifetime
+        self._turn_back = turn_back
+        """Called with a step that would not end before this worker does."""
         self._gate = gate
         self._monotonic = self._clock.monotonic
         self._reports = reports
@@ -217,6 +221,11 @@ class Executor:
             # An attempt that its run has cancelled while it waited does not begin, even if that is not durable yet.
             is_wanted = attempt.is_wanted and (attempt.command.run, attempt.command.call) in live.execution.calls
             guard, ticket = attempt.command.options.guard, attempt.ticket
+            if is_wanted and self._lifetime is not None:
+                is_wanted = self._lifetime.fits(attempt.command.options.timeout_seconds)
+                if not is_wanted:
+                    self._put_back(live, attempt)
+                    continue
             if is_wanted and (guard is None if ticket is None else self._gate.may_begin(ticket)):
                 await self._run(live, attempt, lane[0])
                 if lane[0].cancelling():
@@ -229,6 +238,14 @@ class Executor:
                 self._admit(live, attempt)
         if self._queue or self._passed:
             self._open_lanes_soon()
+
+    def _put_back(self, live: LiveTree, attempt: Attempt) -> None:
+        """An attempt would not end before this worker does."""
+        del live.attempts[attempt.command.run, attempt.command.call]
+        if attempt.ticket is not None:
+            attempt.ticket.end(AttemptEnd.UNKNOWN)
+        self._counters.steps_unfit += 1
+        self._loop.call_soon(self._turn_back, live, attempt.command)
 
     async def _run(self, live: LiveTree, attempt: Attempt, task: asyncio.Task[None]) -> None:
         command = attempt.command

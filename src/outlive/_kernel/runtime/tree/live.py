@@ -93,6 +93,7 @@ class LiveTree:
     """One tree that this worker owns."""
 
     __slots__ = (
+        "_counters",
         "_history_mark",
         "_history_max",
         "_limits",
@@ -116,6 +117,7 @@ class LiveTree:
         "interrupted",
         "journal",
         "lookups",
+        "moved_at",
         "moving",
         "observers",
         "payloads",
@@ -160,8 +162,9 @@ class LiveTree:
         self.lookups = 0
         """Waits for ends of other trees that the store does not know of yet, and refusals that it does not have yet;
         until then the tree is not suspended."""
-        self.moving = 0
-        """Steps asked for that have neither ended nor wait for a later attempt."""
+        self.moving = self.moved_at = 0
+        """Steps asked for that have neither ended nor wait for a later attempt; and when the tree last moved, 0 if that
+        was here."""
         self.attempts: dict[tuple[int, str], Attempt] = {}
         self.begun: set[tuple[int, str]] = set()
         """Steps that are called once and were called here, and whose outcome the run has not got."""
@@ -184,7 +187,7 @@ class LiveTree:
         """Whether it has published or emitted something here, so that others may read along."""
         self.unsaid: list[StreamLines] = []
         """Items that its workflows emitted when there was no change to write them with; the next change has them."""
-        self._observer_calls, self._limits = observer_calls, limits
+        self._observer_calls, self._limits, self._counters = observer_calls, limits, environment.counters
         self._history_max = limits.history_events_max
         self._history_mark = min(limits.history_events_advised_max, limits.history_events_max)
         self._salt = salt_of(nonce)
@@ -225,7 +228,8 @@ class LiveTree:
 
     @property
     def is_declined(self) -> bool:
-        """Whether it was released because newer code has moved it."""
+        """Whether it was released because this worker cannot go on with it: newer code has moved it, or a step of it
+        needs more time than the worker has."""
         root = self.fold.root
         return root.status is RunStatus.PENDING and bool(root.reason)
 
@@ -352,6 +356,7 @@ class LiveTree:
 
     def happen(self, event: AnyEvent) -> None:
         """Record an event, feed it to the execution, and follow the commands that it brings."""
+        self.moved_at = 0
         self.record(event)
         for command in feed(self.execution, event):
             self._follow(command)
@@ -461,6 +466,7 @@ class LiveTree:
                 self.park_rollback(timer.deadline)
             else:
                 self.happen(TimerFired(at=now_at, run=timer.run, call=timer.name))
+                self._counters.timers_fired += 1
 
     def take_due_retries(self) -> list[RunStep]:
         """The attempts whose back-off is over; they count as moving from now on."""
@@ -506,11 +512,15 @@ class LiveTree:
             self.release()
             return
         self._withdraw_intents()
+        if self.hold.is_unfit:
+            # All workers that it does not fit find one instant, so that each of them can see that nothing has moved.
+            self.decline(self.hold.reason, moved_at=self.moved_at or self.clock.now())
+            return
         self.park(self.hold.reason)
         self.open_draft().change.consumed += self.hold.consumed
 
     def decline(self, reason: str, *, moved_at: int) -> None:
-        """Release it for a worker whose code can go on with it."""
+        """Release it for a worker that can go on with it."""
         self._record_unfed(RunReleased(at=self.clock.now(), reason=storable(reason), moved_at=moved_at))
 
     def _withdraw_intents(self) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator, Iterator
 from itertools import chain, islice
 
 from outlive._kernel.journal.codec import NO_ROWS, Row, next_digest, open_rows
-from outlive._kernel.journal.event import AnyEvent, RunClaimed, RunReleased, SnapshotTaken
+from outlive._kernel.journal.event import AnyEvent, RunClaimed, RunReleased, SnapshotTaken, StepIntended
 from outlive._kernel.journal.fold import Fold
 from outlive._kernel.journal.history import blobs_of
 from outlive._kernel.model import Run
@@ -53,6 +53,7 @@ class Replay:
         blobs_max: int,
         reason_to_park: Callable[[Claim, list[Row], list[InboxMessage]], str],
         worker: str,
+        is_bounded: bool = False,
     ) -> None:
         self.live, self.claim, self.rows, self.inbox = live, claim, rows, inbox
         self.since_at = live.clock.now()
@@ -62,7 +63,7 @@ class Replay:
         """How many steps were skipped."""
         self._blobs_max = blobs_max
         self._reason_to_park = reason_to_park
-        self._worker = worker
+        self._worker, self._is_bounded = worker, is_bounded
         self._events: list[AnyEvent] = []
         self._fed = 0
         self._steps = self._rebuild()
@@ -107,6 +108,8 @@ class Replay:
                 except (OutliveError, SkipRefused):
                     if not cancels_root(inbox):
                         raise
+                if self._is_bounded:
+                    live.moved_at = moved_at(self._events)
                 _skip(live, skips, skip_requests)
                 live.follow_all(_left_of(live, asked, skips) if skips else asked)
         except (OutliveError, SkipRefused) as error:
@@ -208,7 +211,15 @@ def _decline(live: LiveTree, run: Run, events: list[AnyEvent], lacks: str, reaso
         f"start a worker with that code"
     )
     log.warning("%s\n%s", why, reason, extra=run_fields(run.id, run.workflow))
-    # All workers that decline it find one instant, so that each of them can see that nothing has moved since.
-    moved_at = next(event.at for event in reversed(events) if not isinstance(event, RunClaimed | RunReleased))
     live.reset_to(run)
-    live.decline(why, moved_at=moved_at)
+    live.decline(why, moved_at=moved_at(events))
+
+
+def moved_at(events: list[AnyEvent]) -> int:
+    """When a tree last moved. All workers that cannot go on with it find one instant, so that each of them can see that
+    nothing has moved since."""
+    return next(event.at for event in reversed(events) if not isinstance(event, _NO_MOVES))
+
+
+_NO_MOVES = (RunClaimed, RunReleased, StepIntended)
+"""The events of a worker that takes a tree, does nothing and releases it."""

@@ -1,4 +1,4 @@
-"""A worker's memory of the trees that it has replayed: which it has declined, and which have changed calls.
+"""A worker's memory of the trees that it has had: which it leaves alone, and which have changed calls.
 
 Both memories are bounded. Beyond the bound a tree may be declined, or its differences logged, once more.
 """
@@ -12,7 +12,7 @@ from outlive.telemetry import Counters, log, run_fields
 REPORTED_MAX = 100_000
 """Trees whose differences the log has."""
 DECLINED_MAX = 100_000
-"""Trees that are not claimed again before newer code has moved them once more."""
+"""Trees that are not claimed again before another worker has moved them once more."""
 
 
 class ReplayNotes:
@@ -25,12 +25,16 @@ class ReplayNotes:
 
     @property
     def declined(self) -> frozenset[tuple[int, int]]:
-        """The trees that this worker has released because newer code has moved them: journal and wake-up."""
+        """The trees that this worker has released because it cannot go on with them: journal and wake-up."""
         return frozenset(self._declined.items())
 
     def decline(self, live: LiveTree) -> None:
         """Newer code has moved this tree: leave it alone until it has moved again."""
         self._counters.runs_declined += 1
+        self.leave_alone(live)
+
+    def leave_alone(self, live: LiveTree) -> None:
+        """Do not claim this tree again before it has moved."""
         assert live.fold.root.wake_at is not None
         self._declined.pop(live.journal, None)
         self._declined[live.journal] = live.fold.root.wake_at
