@@ -74,18 +74,16 @@ class Warm:
         return True
 
     def _try(self, items: list[pytest.Item], seconds: float, functions: list[FunctionType], code: CodeType) -> Fate:
-        test = self._fork(items, seconds, functions, code)
-        if not test:
-            return Fate.TIMED_OUT if test is None else Fate.SURVIVED
-        if test not in self._is_sound:
+        fate, test = self._fork(items, seconds, functions, code)
+        if fate is Fate.KILLED and test not in self._is_sound:
             alone = [item for item in items if item.nodeid == test]
-            self._is_sound[test] = self._fork(alone, seconds, [], code) == ""
-        return Fate.KILLED if self._is_sound[test] else Fate.UNTRIED
+            self._is_sound[test] = self._fork(alone, seconds, [], code)[0] is Fate.SURVIVED
+        return Fate.UNTRIED if fate is Fate.KILLED and not self._is_sound[test] else fate
 
     def _fork(
         self, items: list[pytest.Item], seconds: float, functions: list[FunctionType], code: CodeType
-    ) -> str | None:
-        """The first test that fails where these functions have this code; empty if none does, None if they hang."""
+    ) -> tuple[Fate, str]:
+        """What becomes of these tests where these functions have this code, and the first that fails."""
         reading, writing = os.pipe()
         if not (child := os.fork()):
             self._failed = writing
@@ -94,15 +92,19 @@ class Warm:
                 for function in functions:
                     function.__code__ = code
                 run(items)
-            finally:
-                os._exit(0)
+            except BaseException:
+                os._exit(1)
+            os._exit(0)
         os.close(writing)
         did_end = ends_within(child, seconds * SLOWNESS + START_SECONDS)
         with suppress(ProcessLookupError):
             os.killpg(child, signal.SIGKILL)
-        os.waitpid(child, 0)
+        _, status = os.waitpid(child, 0)
         with os.fdopen(reading) as file:
-            return file.read() if did_end else None
+            test = file.read()
+        if not did_end:
+            return Fate.TIMED_OUT, ""
+        return Fate.KILLED if test else Fate.UNTRIED if status else Fate.SURVIVED, test
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """A child says which test failed, once."""

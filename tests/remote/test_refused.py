@@ -80,6 +80,15 @@ def test_a_store_that_is_away_shows_nothing_of_its_place() -> None:
     assert "secret" not in str(facts_of(found))
 
 
+def test_page_of_another_program_is_shown_from_its_beginning() -> None:
+    """The first 200 characters, in one line."""
+    with pytest.raises(ServerError) as caught:
+        raise_refusal(Answer(404, b"<p>\n " + b"x" * 1_000))
+
+    assert f"<p> {'x' * 195}" in str(caught.value)
+    assert "x" * 196 not in str(caught.value)
+
+
 def test_a_refusal_of_the_server_itself_has_its_code() -> None:
     """An error that no engine raises is a ServerError, also if its code looks like that of another class."""
     body = ProblemBody(

@@ -2,24 +2,37 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
+import weakref
 from collections.abc import AsyncIterator, Awaitable, Callable
 from http.client import HTTPConnection
 from types import SimpleNamespace
 from typing import Any, cast
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
 import outlive
 from outlive._features.queues.remote import LOOK_SECONDS
 from outlive._kernel.runtime.wakeup import Wakeup
-from outlive.errors import ConfigurationError, InvalidArgumentError, RunFailedError, RunParkedError, RunTimedOutError
+from outlive.errors import (
+    ConfigurationError,
+    InvalidArgumentError,
+    RunFailedError,
+    RunParkedError,
+    RunTimedOutError,
+    ServerError,
+)
+from outlive.errors.outside import UnreachableError
 from outlive.errors.run import AskTimeoutError
+from outlive.http.problem import problem_of
 from outlive.http.wire.runs import NotEnded, ResultView
 from outlive.limits import Tolerance
 from outlive.remote import Remote
 from outlive.remote.connection import Connection
+from outlive.remote.following import PAUSE_SECONDS, follow
 from outlive.remote.requests import PAUSE_FIRST_SECONDS, Requests
 from outlive.remote.transport import SHOWN_BYTES_MAX, Answer, Call, Listening, Transport
 from outlive.types import BulkProgress
@@ -313,3 +326,95 @@ async def test_tolerance_of_a_batch_is_sent_with_it() -> None:
         "batches.start",
         {"workflow": "order", "rows": [1], "failures_max": 2, "failures_ratio": 0.5},
     )
+
+
+async def test_request_is_given_up_when_its_time_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pause that is as long as what is left is not made: the answer that came last is given, or the reason why there
+    is none."""
+    sends: list[float] = []
+
+    async def sleep(_: Wakeup, seconds: float) -> None:
+        pass
+
+    monkeypatch.setattr(Wakeup, "sleep", sleep)
+    monkeypatch.setattr(asyncio.get_running_loop(), "time", lambda: 100.0)
+
+    def send(found: Answer | OSError) -> Callable[..., Answer]:
+        def sent(*, timeout: float, call: Call) -> Answer:
+            sends.append(timeout)
+            if isinstance(found, OSError):
+                raise found
+            return found
+
+        return sent
+
+    requests = Requests(Transport("http://127.0.0.1:9", key=None, timeout=30))
+    requests.open()
+    try:
+        busy = await requests.answer(send(Answer(503, b"", wait=0.1)), 0.05, may_change=False)
+        assert (busy.status, sends) == (503, [0.1])
+        with pytest.raises(UnreachableError, match="gave no answer: ConnectionResetError"):
+            await requests.answer(send(ConnectionResetError()), 0.05, may_change=True)
+    finally:
+        requests.close()
+    assert sends == [0.1] * 3  # The first pause is shorter than what is left, the second is as long.
+
+
+async def test_request_that_was_answered_is_forgotten() -> None:
+    """A connection that lives for weeks keeps nothing of the requests that it has sent. One that sent none can be
+    closed too."""
+    sent: list[weakref.ref[Call]] = []
+
+    def send(*, timeout: float, call: Call) -> Answer:
+        sent.append(weakref.ref(call))
+        return Answer(200, b"")
+
+    requests = Requests(Transport("http://127.0.0.1:9", key=None, timeout=30))
+    requests.close()
+    requests.open()
+    await requests.answer(send, 30, may_change=False)
+
+    assert sent[0]() is None
+    requests.close()
+
+
+async def test_stream_that_is_refused_for_now_is_asked_for_until_the_time_is_over(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The pause is as long as the server wants, until it would end behind the time that the caller gives."""
+    pauses: list[float] = []
+
+    async def sleep(_: Wakeup, seconds: float) -> None:
+        pauses.append(seconds)
+
+    async def at_once(work: Callable[[], Any], _: Call) -> Any:
+        return work()
+
+    def listen(*_: object, **__: object) -> Any:
+        answer = Answer(503, b"", wait=waits.pop(0))
+        return SimpleNamespace(is_open=False, is_over=False, answer=answer, close=lambda: None)
+
+    monkeypatch.setattr(Wakeup, "sleep", sleep)
+    monkeypatch.setattr(asyncio.get_running_loop(), "time", lambda: 100.0)
+    transport = Transport("http://127.0.0.1:9", key=None, timeout=30)
+    transport.listen = listen  # type: ignore[method-assign]
+    waits = [0.0, 7.0, 30.0, 30.5]
+
+    with pytest.raises(ServerError, match="503"):
+        await anext(follow(transport, "/follow", {}, in_thread=at_once))
+    assert pauses == [PAUSE_SECONDS, 7.0, 30.0]
+
+
+async def test_answer_with_a_refusal_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From 400 on; what is below is the answer."""
+    refused = problem_of(InvalidArgumentError("engine.list", "limit", 0, "give 1 to 1000"))
+    answers = [Answer(400, msgspec.json.encode(refused.body)), Answer(200, b'{"items": [], "next": null}')]
+    connection = Connection(Transport("http://127.0.0.1:9", key=None, timeout=30))
+    monkeypatch.setattr(Transport, "send", lambda *_, **__: answers.pop(0))
+    connection.open()
+    try:
+        with pytest.raises(InvalidArgumentError, match="give 1 to 1000"):
+            await connection.operate("workers.list")
+        assert await connection.operate("workers.list") is not None
+    finally:
+        connection.close()

@@ -49,10 +49,11 @@ async def answered(
     """The answer to an ask, which the server is asked for until it is there or the time is over."""
     loop = asyncio.get_running_loop()
     while isinstance(found, NotAnswered):
-        if deadline is not None and loop.time() >= deadline:
+        left = WAIT_SECONDS if deadline is None else deadline - loop.time()
+        if left <= 0:
             assert timeout is not None
             raise AskTimeoutError(run_id, name, found.key, seconds=timeout, why=Why(found.why, *found.advice))
-        wait = WAIT_SECONDS if deadline is None else max(0.0, min(WAIT_SECONDS, deadline - loop.time()))
+        wait = min(WAIT_SECONDS, left)
         found = await connection.operate(
             "asks.answer", query={"wait": wait}, run_id=run_id, name=name, key=found.key, patience=wait
         )

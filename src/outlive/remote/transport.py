@@ -255,7 +255,6 @@ class Transport:
             connection = self._kept.pop()
         except IndexError:
             connection = self._connect(timeout)
-        connection.timeout = timeout
         if connection.sock is not None:
             connection.sock.settimeout(timeout)
         try:
