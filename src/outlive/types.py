@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from outlive._kernel.values.dead_letter import DeadLetter
     from outlive._kernel.values.event import Event
     from outlive._kernel.values.failure import Failure
+    from outlive._kernel.values.inbox import UnreadMessage
     from outlive._kernel.values.outcome import RunOutcome
     from outlive._kernel.values.queue import Holder, QueueLimits, QueueState, RateTier, WaitingKey
     from outlive._kernel.values.run import Run, Wait
@@ -125,6 +126,7 @@ __all__ = [
     "TaskNotice",
     "TriggerInfo",
     "Tx",
+    "UnreadMessage",
     "Usage",
     "Wait",
     "WaitingKey",
@@ -203,6 +205,7 @@ _HOMES = {
     "TaskNotice": "outlive._features.tasks.values",
     "TriggerInfo": "outlive._kernel.model.trigger",
     "Tx": "outlive._kernel.store.handle",
+    "UnreadMessage": "outlive._kernel.values.inbox",
     "Usage": "outlive._features.namespaces.quotas",
     "Wait": "outlive._kernel.values.run",
     "WaitingKey": "outlive._kernel.values.queue",

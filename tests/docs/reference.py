@@ -105,6 +105,7 @@ GUIDES = {
     "engine.approvals": "approvals",
     "engine.promises": "messages#promises",
     "engine.asks": "messages#asks",
+    "engine.inbox": "messages#messages-that-a-run-has-not-read",
     "engine.dead_letters": "messages#messages-that-were-set-aside",
     "engine.batches": "batches",
     "engine.bulk": "bringing-back",

@@ -54,6 +54,7 @@ PYTHON = {
     "run.approve": "approvals.approve",
     "run.reject": "approvals.reject",
     "run.dead_letters": "dead_letters.list",
+    "run.inbox": "inbox.list",
     "batch.status": "batches.info",
     "batch.results": "batches.outcomes",
     "batch.failures": "batches.outcomes",

@@ -22,6 +22,7 @@ VIEWS = {
     "/": "Overview",
     "/runs": "Runs",
     "/runs/patient-0": "dash_patient",
+    "/runs/patient-0?tab=inbox": "dash_patient",
     "/runs/ticket-1?tab=graph": "ticket",
     "/runs/ticket-1/graph": "ticket",
     "/approvals": "Approvals",

@@ -90,6 +90,7 @@ async def store_with_one_of_each() -> AsyncIterator[TestEngine]:
         await engine.schedules.set("morning", MORNING, values_refund)
         await (await engine.start_batch(values_bill, [5, 0], id="bills")).result()
         await engine.signal("mail-0", "go", {"cents": "five"})
+        await engine.signal("mail-0", "read later", {"cents": "six"}, key="evt-6")
         await engine.settle()
         await engine.keys.create(
             "shop", scope="operator", workflows=["values_refund", "values_mail"], tags={"team": "a"}
@@ -141,6 +142,7 @@ WAYS = {
     "workflows": Way(lambda it: it.workflows.list(), "/workflows", "workflows list"),
     "batches": Way(lambda it: it.batches.list(), "/batches", "batches list", "batches"),
     "batch": Way(lambda it: it.batches.get("bills").info(), "/batches/bills"),
+    "inbox": Way(lambda it: it.inbox.list("mail-0"), "/runs/mail-0/inbox"),
     "dead letters": Way(lambda it: it.dead_letters.list("mail-0"), "/runs/mail-0/dead-letters"),
     "failed items": Way(lambda it: it.batches.get("bills").failures(), "", "batches show bills", "failed"),
     "flow": Way(lambda it: it.flows.info("values-flow"), "/flows/values-flow"),

@@ -128,7 +128,7 @@ def test_a_connection_has_every_namespace() -> None:
     """Each with a class of its own."""
     kinds = {space: made_of(Remote, space) for space, _ in spaces()}
 
-    assert len(kinds) == len(set(kinds.values())) == 15
+    assert len(kinds) == len(set(kinds.values())) == 16
     assert all(isinstance(getattr(connect("http://127.0.0.1:9"), space), kind) for space, kind in kinds.items())
 
 

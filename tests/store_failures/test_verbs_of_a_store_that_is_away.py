@@ -26,7 +26,18 @@ LIMITS_MAX = 50
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 FLOW = "name: f\nsteps: { a: { use: sleep, with: { seconds: 1 } } }\noutput: 1\n"
 NAMESPACES = [
-    *("approvals", "approvals.links", "asks", "audit", "batches", "bulk", "checkpoints", "dead_letters", "events"),
+    *(
+        "approvals",
+        "approvals.links",
+        "asks",
+        "audit",
+        "batches",
+        "bulk",
+        "checkpoints",
+        "dead_letters",
+        "events",
+        "inbox",
+    ),
     *("flows", "keys", "promises", "queues", "quotas", "schedules", "tasks", "workers", "workflows"),
 ]
 INSIDE = {"flows.document_of"}
@@ -67,6 +78,7 @@ def verbs_of_runs(engine: outlive.Engine, copy: str) -> Verbs:
         "ask": lambda: engine.ask("r-1", "add", 1),
         "cancel": lambda: engine.cancel("r-1"),
         "count": engine.count,
+        "count_by": lambda: engine.count_by("status"),
         "export": lambda: engine.export("r-1"),
         "fork": lambda: engine.fork("r-1"),
         "history": lambda: engine.history("r-1"),
@@ -110,6 +122,7 @@ def verbs_of_namespaces(engine: outlive.Engine) -> Verbs:
         "checkpoints.clear": lambda: engine.checkpoints.clear("c-1"),
         "checkpoints.load_run": lambda: engine.checkpoints.load_run("c-1"),
         "dead_letters.list": lambda: engine.dead_letters.list("r-1"),
+        "inbox.list": lambda: engine.inbox.list("r-1"),
         "events.add_sink": lambda: events.add_sink("out", "https://example.com/"),
         "events.forget": lambda: events.forget("away.echoed"),
         "events.remove_sink": lambda: events.remove_sink("out"),
@@ -171,6 +184,7 @@ def verbs_of_handles(engine: outlive.Engine) -> Verbs:
         "run.ask": lambda: run.ask("add", 1),
         "run.cancel": run.cancel,
         "run.dead_letters": run.dead_letters,
+        "run.inbox": run.inbox,
         "run.export": lambda: run.export("never.jsonl"),
         "run.follow": run.follow,
         "run.history": run.history,

@@ -1795,6 +1795,33 @@ export interface Unhealthy {
   status: "unavailable";
 }
 
+/** Messages that a run has not read. */
+export interface UnreadList {
+  items: UnreadMessage[];
+}
+
+/** A message to a run that its code has not read, as far as the store knows. */
+export interface UnreadMessage {
+  /** The run of the tree that it is for. */
+  run_id: string;
+  /** The kind of the message; `end` is the end of a run that this one started or waits for. */
+  kind: "ask" | "cancel" | "decision" | "end" | "pause" | "promise" | "resume" | "signal" | "skip";
+  /** The name of the signal or the ask; of a promise or a decision its call; of an end the id of that run. */
+  name: string;
+  /** The key that the sender gave; empty if none. */
+  key: string;
+  /** When it was sent; of a message that a worker has taken, when that was. */
+  at: string;
+  /**
+   * How far it is: - `inbox`: no worker has taken it yet. - `buffered`: a worker has put it into the journal, and the
+   * code of the run has not asked for it; an ask has no answer. - `taken`: the same, but a worker has had the run since
+   * it was last suspended, so that its code may have read it.
+   */
+  state: "buffered" | "inbox" | "taken";
+  /** The content of the message, as plain values; null if it has none, or if that cannot be read here. */
+  value: unknown;
+}
+
 /** One thing that a run waits for. */
 export interface Wait {
   /** The kind of the wait. */
@@ -2009,6 +2036,11 @@ export interface FlowsGraphQuery {
   /** The published one unless given. */
   revision?: number;
   draft?: boolean;
+}
+
+/** What `inbox.list` may be asked for. */
+export interface InboxListQuery {
+  limit?: number;
 }
 
 /** What `runs.count` may be asked for. */
@@ -2835,6 +2867,26 @@ export class HealthOperations {
   }
 }
 
+export class InboxOperations {
+  #to: Transport;
+
+  constructor(to: Transport) {
+    this.#to = to;
+  }
+
+  /**
+   * Messages to a run, and to its children, that their code has not read, oldest first.
+   *
+   * While a worker has the run, it does not say what the code reads: such messages have the state `taken`. Values that
+   * are too large to be shown together are left out, and `{"[large]": bytes}` says so in their place.
+   *
+   * Needs the scope `viewer`.
+   */
+  list(runId: string, query?: InboxListQuery, options?: RequestOptions): Promise<UnreadList> {
+    return this.#to.json("GET", `/api/v1/runs/${encodeURIComponent(runId)}/inbox`, { query, options });
+  }
+}
+
 export class KeysOperations {
   #to: Transport;
 
@@ -3583,6 +3635,7 @@ export class Outlive {
   readonly events: EventsOperations;
   readonly flows: FlowsOperations;
   readonly health: HealthOperations;
+  readonly inbox: InboxOperations;
   readonly keys: KeysOperations;
   readonly me: MeOperations;
   readonly overview: OverviewOperations;
@@ -3608,6 +3661,7 @@ export class Outlive {
     this.events = new EventsOperations(to);
     this.flows = new FlowsOperations(to);
     this.health = new HealthOperations(to);
+    this.inbox = new InboxOperations(to);
     this.keys = new KeysOperations(to);
     this.me = new MeOperations(to);
     this.overview = new OverviewOperations(to);

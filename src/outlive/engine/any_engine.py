@@ -30,7 +30,7 @@ from outlive._features.schedules.values import Schedule
 from outlive._features.schedules.verbs import BackfillOverlap, TriggerOverlap
 from outlive._kernel.client.asks import AskOptions
 from outlive._kernel.client.bulk import BulkFilters, TreeFilters, WorkflowFilters
-from outlive._kernel.client.contract import ApprovalVerbs, AskVerbs, DeadLetterVerbs, LinkVerbs
+from outlive._kernel.client.contract import ApprovalVerbs, AskVerbs, DeadLetterVerbs, InboxVerbs, LinkVerbs
 from outlive._kernel.client.finding import COUNT_MAX, Filters, Order, Page, Statuses
 from outlive._kernel.client.handle import RunHandle, RunVerbs
 from outlive._kernel.client.recovery import Incomplete
@@ -670,6 +670,10 @@ class AnyEngine(RunVerbs, Protocol):
         """Asks that were sent before: answer waits for what the run says."""
 
     @property
+    def inbox(self) -> InboxVerbs:
+        """Messages that runs have not read: list."""
+
+    @property
     def dead_letters(self) -> DeadLetterVerbs:
         """Messages that runs could not read: list."""
 
@@ -765,6 +769,7 @@ class SyncRunHandle(Blocking, Generic[R]):
         approve = Verb(RunHandle.approve)
         reject = Verb(RunHandle.reject)
         approvals = Verb(RunHandle.approvals)
+        inbox = Verb(RunHandle.inbox)
         dead_letters = Verb(RunHandle.dead_letters)
         pause = Verb(RunHandle.pause)
         resume = Verb(RunHandle.resume)
@@ -842,6 +847,13 @@ class SyncAsks(Blocking):
 
     if TYPE_CHECKING:
         answer = Verb(AskVerbs.answer)
+
+
+class SyncInbox(Blocking):
+    """`engine.sync.inbox`."""
+
+    if TYPE_CHECKING:
+        list = Verb(InboxVerbs.list)
 
 
 class SyncDeadLetters(Blocking):
@@ -1095,6 +1107,7 @@ class SyncEngine(BlockingEngine):
         approvals: SyncApprovals
         promises: SyncPromises
         asks: SyncAsks
+        inbox: SyncInbox
         dead_letters: SyncDeadLetters
         batches: SyncBatches
         workflows: SyncWorkflows

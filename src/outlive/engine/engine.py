@@ -52,6 +52,7 @@ from outlive._kernel.client.signal_many import OneSignal, SignalCall
 from outlive._kernel.client.start_many import OneStart, WorkflowCall
 from outlive._kernel.client.start_options import OwnStartOptions, StartOptions, start_arguments
 from outlive._kernel.client.turns import CALLS_PER_TURN_MAX
+from outlive._kernel.client.unread import RunInbox
 from outlive._kernel.client.workers import Workers
 from outlive._kernel.define.in_step import CURRENT_STEP
 from outlive._kernel.define.live_resources import LiveResources, check_given
@@ -641,6 +642,11 @@ class Engine(AnyEngine):
     def asks(self) -> AskSender:
         """Asks that were sent before: answer waits for what the run says."""
         return self._verbs.asks
+
+    @property
+    def inbox(self) -> RunInbox:
+        """Messages that runs have not read: list."""
+        return self._verbs.inbox
 
     @property
     def dead_letters(self) -> DeadLetters:

@@ -25,6 +25,7 @@ from outlive._kernel.client.news import News, NewsReader, Position
 from outlive._kernel.client.request_plans import RequestPlans
 from outlive._kernel.client.shown import stored_size
 from outlive._kernel.client.streams import StreamItem
+from outlive._kernel.client.unread import read_unread
 from outlive._kernel.journal.event import AnyEvent, RunForked
 from outlive._kernel.journal.readable import is_public, public_value
 from outlive._kernel.model import Failure, Payload, Run, RunFilter
@@ -32,6 +33,7 @@ from outlive._kernel.model.bounds import Bounds
 from outlive._kernel.model.why import Why
 from outlive._kernel.store.contract import PAGE_SIZE_MAX, ItemResult
 from outlive._kernel.values.dead_letter import DeadLetter
+from outlive._kernel.values.inbox import UnreadMessage
 from outlive._kernel.values.run import Run as ShownRun
 from outlive._kernel.values.run import run_of
 from outlive.errors import ResultTimeoutError, RunParkedError, UnreadableError, UnserialisableError
@@ -195,6 +197,10 @@ class View:
     async def delete(self, run: Run) -> bool:
         """Delete a root run that has ended, with its tree, for good; False if an open run needs it."""
         return await self._client.verbs_of(Purging).purge_one(run)
+
+    def unread(self, run_id: str, *, limit: int, bytes_max: int) -> AsyncIterator[UnreadMessage]:
+        """Messages that a run has not read. See `read_unread`."""
+        return read_unread(self._access, run_id, limit=limit, bytes_max=bytes_max)
 
     def dead_letters(self, run_id: str, *, bytes_max: int) -> AsyncIterator[DeadLetter]:
         """Messages that a run could not read. See `read_dead_letters`."""

@@ -54,7 +54,7 @@ from outlive.remote.connection import Connection
 from outlive.remote.following import Message
 from outlive.remote.refusal import error_of
 from outlive.remote.run import WAIT_SECONDS, RemoteRun
-from outlive.remote.talking import RemoteAsks, RemoteDeadLetters, answered
+from outlive.remote.talking import RemoteAsks, RemoteDeadLetters, RemoteInbox, answered
 from outlive.remote.values import (
     attributed,
     batch_fields,
@@ -448,6 +448,10 @@ class Remote(AnyEngine):
     @property
     def asks(self) -> RemoteAsks:
         return RemoteAsks(self._connection)
+
+    @property
+    def inbox(self) -> RemoteInbox:
+        return RemoteInbox(self._connection)
 
     @property
     def dead_letters(self) -> RemoteDeadLetters:

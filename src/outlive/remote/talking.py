@@ -11,6 +11,7 @@ from outlive._kernel.model import given
 from outlive._kernel.model.why import Why
 from outlive._kernel.values.dead_letter import DeadLetter
 from outlive._kernel.values.failure import stored_failure
+from outlive._kernel.values.inbox import UnreadMessage
 from outlive.errors import AskFailedError
 from outlive.errors.run import AskTimeoutError
 from outlive.http.wire.runs import AnswerView, NotAnswered
@@ -62,6 +63,19 @@ async def answered(
         failure = stored_failure(found.error)
         raise AskFailedError(run_id, name, found.key, failure) from exception_of(failure, registered=OWN_ERRORS)
     return typed(reply, found.answer, f"the answer of run {run_id} to {name}")
+
+
+class RemoteInbox:
+    """`engine.inbox`."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    async def list(self, run_id: str, *, limit: int = 100) -> builtins.list[UnreadMessage]:
+        """See `RunInbox.list`."""
+        found = await self._connection.operate("inbox.list", run_id=run_id, query={"limit": limit})
+        items: builtins.list[UnreadMessage] = found.items
+        return items
 
 
 class RemoteDeadLetters:

@@ -35,7 +35,7 @@ class Decider:
     """Reads what runs ask people for, and takes decisions."""
 
     def __init__(self, client: Client) -> None:
-        self._access, self._shown, self._inbox, self._new_id = client.access, client.shown, client.inbox, client.new_id
+        self._access, self._shown, self._inbox, self._new_id = client.access, client.shown, client.sender, client.new_id
 
     async def entries(self, run_id: str) -> list[ApprovalRequest]:
         """The requests of a run, oldest first; for a root, those of its whole tree."""

@@ -33,7 +33,7 @@ class Promises:
     """Settles the promises of runs."""
 
     def __init__(self, client: Client) -> None:
-        self._access, self._inbox = client.access, client.inbox
+        self._access, self._inbox = client.access, client.sender
 
     async def resolve(self, promise: str, value: Any = None) -> bool:
         """Settle a promise of a run (`outlive.promise`) with a value, given its id; durable when this returns.

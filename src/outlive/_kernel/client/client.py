@@ -45,6 +45,7 @@ from outlive._kernel.client.starts import Starts
 from outlive._kernel.client.streams import LookRest, StreamReader
 from outlive._kernel.client.turns import Turns
 from outlive._kernel.client.under_way import UnderWay
+from outlive._kernel.client.unread import RunInbox
 from outlive._kernel.client.waiters import Waiters
 from outlive._kernel.client.why import WAITS_SHOWN_MAX, is_paused, is_stopped, why
 from outlive._kernel.client.why_in_line import why_in_line, why_others_in_line
@@ -125,7 +126,7 @@ class Client:
         self.start, self.place = self.starter.start, self.starter.place
         """Start a run; its id. See `Engine.start`."""
         self.definitions = Definitions(access)
-        self.inbox = Inbox(access, definitions=self.definitions, inbox_messages_max=limits.inbox_messages_max)
+        self.sender = Inbox(access, definitions=self.definitions, inbox_messages_max=limits.inbox_messages_max)
         self.ring_service: Callable[[str], None] = lambda name: None
         """Lets the service of this name look soon, if the worker of this process has it."""
         self.find_definition, self.workflows = self.definitions.find, Workflows(self.definitions)
@@ -135,15 +136,14 @@ class Client:
         )
         self.start_many = many.start
         """Start many runs; their ids. See `Engine.start_many`."""
-        self.signal_many = ManySignals(access, turns=self.turns, inbox=self.inbox, starts=many).send
+        self.signal_many = ManySignals(access, turns=self.turns, inbox=self.sender, starts=many).send
         """Send many signals. See `Engine.signal_many`."""
         interventions = Interventions(access, start=self.starter.start, ended=self.ended, cancel=self._cancel)
         self._retrier = Retrier(access, interventions=interventions)
         self.fork = Forker(access, ids=ids, definitions=self.definitions, interventions=interventions).fork
         """Start a run with the history of another one; its id. See `Engine.fork`."""
         self.finder = finder = Finder(access)
-        self.list, self.page = finder.list, finder.page
-        self.count, self.count_by = finder.count, finder.count_by
+        self.list, self.page, self.count, self.count_by = finder.list, finder.page, finder.count, finder.count_by
         self.approvals: ApprovalVerbs
         """See `Engine.approvals`; the feature gives them to the client (`InEngine.join`)."""
         self.export: Callable[[str], Awaitable[str]]
@@ -152,7 +152,7 @@ class Client:
         self.asks = AskSender(
             access,
             turns=self.turns,
-            inbox=self.inbox,
+            inbox=self.sender,
             starts=self._message_starts,
             waiters=waiters.answers,
             new_id=ids.new_id,
@@ -161,9 +161,9 @@ class Client:
         )
         self.ask = self.asks._ask
         """See `Engine.ask`."""
-        self._pauser = Pauser(access, inbox=self.inbox, announce=waiters.announce)
-        self.dead_letters = DeadLetters(access)
-        """See `Engine.dead_letters`."""
+        self._pauser = Pauser(access, inbox=self.sender, announce=waiters.announce)
+        self.inbox, self.dead_letters = RunInbox(access), DeadLetters(access)
+        """See `Engine.inbox` and `Engine.dead_letters`."""
         self.streams = StreamReader(access, followers=waiters.followers, redaction=redaction, new_rest=self.new_rest)
         self.followers = waiters.followers
         """The readers that follow runs."""
@@ -187,7 +187,7 @@ class Client:
         self.access.close()
         self.starter.close()
         self.turns.close()
-        self.inbox.close()
+        self.sender.close()
 
     async def start_named(self, named: NamedStart, **options: Any) -> str:
         """Start a run of a workflow whose code is not here; its id. See `Engine.start`."""
@@ -399,7 +399,7 @@ class Client:
             key = given.text("engine.signal", "key", key, like="evt_123", most=given.KEY_CHARACTERS_MAX)
         async with self._message_starts.birth("engine.signal", run_id, start, headers) as birth:
             of = None if birth is None else (birth.workflow, birth.version)
-            data = await self.inbox.encode_signal(run_id, name, payload, of)
+            data = await self.sender.encode_signal(run_id, name, payload, of)
             stored, blob = self.access.packer.pack(data, f"signal {name!r}", of=inbox_mark(run_id))
             message = Message(
                 run_id=run_id,
@@ -411,7 +411,7 @@ class Client:
                 blobs=(blob,) if blob else (),
             )
             change = None if birth is None else birth.change
-            await self.inbox.deliver(message, start=change, connection=connection)
+            await self.sender.deliver(message, start=change, connection=connection)
 
     async def cancel(
         self, run_id: str | None = None, *, reason: str = "", **filters: Unpack[TreeFilters]
@@ -452,7 +452,7 @@ class Client:
             return
         key = key_of_cancel(run.number, run.nonce)
         at = self.access.store.now()
-        await self.inbox.deliver(Message(run_id=run_id, kind=MessageKind.CANCEL, at=at, name=reason, key=key))
+        await self.sender.deliver(Message(run_id=run_id, kind=MessageKind.CANCEL, at=at, name=reason, key=key))
         if is_paused(await self.access.root_of(await self.info(run_id))):
             # Its code is fit to run, and cleans up. Another client may have resumed it by now, and it may have ended.
             with suppress(RunNotParkedError, RunFinishedError):
@@ -560,7 +560,7 @@ class Client:
             blobs=(blob,) if blob else (),
         )
         # The skip first: if only one of the two finds room in the inbox, the run must not go on without it.
-        await self.inbox.deliver(skip, then=resumption)
+        await self.sender.deliver(skip, then=resumption)
 
 
 def _is_of(run: Run, root: Run, bounds: Bounds) -> bool:

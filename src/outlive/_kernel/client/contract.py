@@ -13,6 +13,7 @@ from outlive._kernel.model import given
 from outlive._kernel.model.approval import Approval
 from outlive._kernel.values.approval import LINK_SPAN, ApprovalRequest, NewLink
 from outlive._kernel.values.dead_letter import DeadLetter
+from outlive._kernel.values.inbox import UnreadMessage
 
 T = TypeVar("T")
 
@@ -86,6 +87,13 @@ class AskVerbs(Protocol):
         self, run_id: str, name: str, key: str, *, timeout: given.Span | None = None, reply: Any = Any
     ) -> Any:
         """See `Asks`."""
+
+
+class InboxVerbs(Protocol):
+    """`engine.inbox`."""
+
+    async def list(self, run_id: str, *, limit: int = 100) -> builtins.list[UnreadMessage]:
+        """See `RunInbox`."""
 
 
 class DeadLetterVerbs(Protocol):

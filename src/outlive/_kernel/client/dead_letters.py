@@ -46,7 +46,7 @@ async def read_dead_letters(access: Access, run_id: str, *, bytes_max: int | Non
     for fact in _facts(events):
         if run.number not in (0, fact.run):
             continue
-        value, size = await _value(access, fact.payload or said.get(fact.message))
+        value, size = await value_of(access, fact.payload or said.get(fact.message))
         if left is not None and size > left:
             value = {"[large]": size}
         elif left is not None:
@@ -62,7 +62,7 @@ async def read_dead_letters(access: Access, run_id: str, *, bytes_max: int | Non
         )
 
 
-async def _value(access: Access, payload: Payload | None) -> tuple[Any, int]:
+async def value_of(access: Access, payload: Payload | None) -> tuple[Any, int]:
     """The value of a message, and its size in bytes."""
     if payload is None:
         return None, 0

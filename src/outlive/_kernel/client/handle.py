@@ -11,7 +11,7 @@ from msgspec import UNSET
 
 from outlive._kernel.client.asks import AskOptions
 from outlive._kernel.client.client import Client
-from outlive._kernel.client.contract import ApprovalVerbs, AskVerbs, DeadLetterVerbs
+from outlive._kernel.client.contract import ApprovalVerbs, AskVerbs, DeadLetterVerbs, InboxVerbs
 from outlive._kernel.client.finding import Page
 from outlive._kernel.client.streams import StreamItem
 from outlive._kernel.model import given
@@ -21,6 +21,7 @@ from outlive._kernel.model.why import Why
 from outlive._kernel.values.approval import ApprovalRequest
 from outlive._kernel.values.dead_letter import DeadLetter
 from outlive._kernel.values.event import Event
+from outlive._kernel.values.inbox import UnreadMessage
 from outlive._kernel.values.run import Run, Status, run_of
 from outlive._platform import write_private
 
@@ -38,6 +39,10 @@ class RunVerbs(Protocol):
     @property
     def asks(self) -> AskVerbs:
         """Asks that were sent before."""
+
+    @property
+    def inbox(self) -> InboxVerbs:
+        """Messages that runs have not read."""
 
     @property
     def dead_letters(self) -> DeadLetterVerbs:
@@ -279,6 +284,10 @@ class RunHandle(ABC, Generic[R]):
     async def approvals(self) -> Page[ApprovalRequest]:
         """The requests of the run to people, oldest first, with their decisions: by whom, what and when."""
         return await self._verbs.approvals.list(self.id)
+
+    async def inbox(self, *, limit: int = 100) -> list[UnreadMessage]:
+        """Messages that its code has not read, oldest first. See `Engine.inbox.list`."""
+        return await self._verbs.inbox.list(self.id, limit=limit)
 
     async def dead_letters(self) -> list[DeadLetter]:
         """Messages that its code could not read, oldest first. See `Engine.dead_letters.list`."""

@@ -98,6 +98,10 @@ class RunClaimed(Event, frozen=True, tag=True):
     this field: their clock began with `RunCreated`."""
 
 
+UNREAD_MAX = 200
+"""How many signals that the code has not asked for a suspension names."""
+
+
 class RunSuspended(Event, frozen=True, tag=True):
     """Nothing moves until one of the waits ends; no worker owns the tree."""
 
@@ -105,6 +109,9 @@ class RunSuspended(Event, frozen=True, tag=True):
     wake_at: int | None = None
     gives_way: bool = False
     """Whether it gives its slot in its queue back, whatever the queue says, and gets in line again when it wakes up."""
+    unread: tuple[str, ...] = ()
+    """The places of signals that the code has not asked for, oldest first, at most `UNREAD_MAX`: the seq of each event,
+    or the seq of a snapshot and a place there. Not in journals that are older than this field."""
 
 
 class RunReleased(Event, frozen=True, tag=True):

@@ -20,7 +20,7 @@ from zlib import crc32
 
 import msgspec
 
-from outlive._kernel.journal.event import AnyEvent, DetachedEnded, PatchTaken, RunCreated
+from outlive._kernel.journal.event import UNREAD_MAX, AnyEvent, DetachedEnded, PatchTaken, RunCreated
 from outlive._kernel.journal.redaction import Redaction
 from outlive._kernel.journal.value import Stored
 from outlive._kernel.model import Payload, Retry, RunStatus, Wait, WaitKind
@@ -331,6 +331,14 @@ class Execution:
         for ended in self.ended.values():
             if ended.result is not None:
                 yield ended.result
+
+    def unread_places(self) -> tuple[str, ...]:
+        """Where in the journal the signals are that no code took, oldest first."""
+        frames = [frame for frame in self.frames.values() if frame.buffer]
+        if not frames:
+            return ()
+        places = [signal.place for frame in frames for signals in frame.buffer.values() for signal in signals]
+        return tuple(sorted(places, key=lambda place: [*map(int, place.split("."))])[:UNREAD_MAX])
 
     def mark(self, event: PatchTaken) -> PatchTaken:
         """The mark as it is written now: with what the code waits for behind it."""

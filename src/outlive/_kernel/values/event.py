@@ -55,7 +55,7 @@ _INTERNAL = frozenset(
         # Parts of keys and proofs.
         *("nonce", "seed", "digest", "follows", "asked"),
         # Notes of the engine, by which it goes on with a run.
-        *("before", "checked", "epoch", "forks", "next_number", "notify", "rests", "spends_names"),
+        *("before", "checked", "epoch", "forks", "next_number", "notify", "rests", "spends_names", "unread"),
         # Places in the line of a queue or a rate limit.
         *("frees_slot", "gives_way", "has_slot", "has_turn", "lead"),
     }

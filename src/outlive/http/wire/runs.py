@@ -9,11 +9,13 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from outlive._kernel.client.finding import IDS_MAX, Filters, Page
 from outlive._kernel.client.signal_many import SIGNALS_MAX
 from outlive._kernel.client.start_many import STARTS_MAX
+from outlive._kernel.journal.event import UNREAD_MAX
 from outlive._kernel.model.run import GroupField
 from outlive._kernel.values.count import Count
 from outlive._kernel.values.dead_letter import DeadLetter
 from outlive._kernel.values.event import PAYLOAD_BYTES_MAX, Event
 from outlive._kernel.values.failure import Failure
+from outlive._kernel.values.inbox import UnreadMessage
 from outlive._kernel.values.outcome import RunOutcome
 from outlive._kernel.values.run import Run, Status
 from outlive.errors.advice import Advice
@@ -135,6 +137,12 @@ class RunsCountByQuery(RunsCountQuery, frozen=True, kw_only=True, forbid_unknown
     """Which runs to count, up to which number, and in which groups."""
 
     by: GroupField = "status"
+
+
+class InboxQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How many messages."""
+
+    limit: Annotated[int, Meta(ge=1, le=UNREAD_MAX)] = 100
 
 
 class HistoryQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -394,6 +402,12 @@ class PublishedView(Struct, frozen=True):
 
     id: str
     fields: dict[str, Json]
+
+
+class UnreadList(Struct, frozen=True):
+    """Messages that a run has not read."""
+
+    items: list[UnreadMessage]
 
 
 class DeadLettersList(Struct, frozen=True):

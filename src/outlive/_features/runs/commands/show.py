@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from outlive._kernel.client.timeline import Line
     from outlive._kernel.values.event import Event
     from outlive._kernel.values.failure import Failure
+    from outlive._kernel.values.inbox import UnreadMessage
     from outlive._kernel.values.run import Run
     from outlive.engine import Engine
 
@@ -45,6 +46,7 @@ class Seen:
     run: Run
     why: str
     events: list[Event]
+    unread: list[UnreadMessage]
 
 
 @click.command()
@@ -73,7 +75,8 @@ def show(*, run_id: str, has_history: bool, limit: int, url: str, as_json: bool)
 
 async def _look(engine: Engine, run_id: str) -> Seen:
     handle = engine.get(run_id)
-    return Seen(await engine.info(run_id), as_typed(await handle.why()), await handle.history())
+    run, why, events = await engine.info(run_id), as_typed(await handle.why()), await handle.history()
+    return Seen(run, why, events, [] if run.has_ended else await handle.inbox())
 
 
 # -- What the journal says of this run ---------------------------------------------------------------------------------
@@ -133,12 +136,19 @@ def _print_head(seen: Seen) -> None:
         facts.append(("queue", f"{run.queue}, key {run.queue_key}" if run.queue_key else run.queue))
     if run.tags:
         facts.append(("tags", " ".join(f"{name}={value}" for name, value in run.tags.items())))
+    facts += [("unread", _unread(it, now)) for it in seen.unread]
     facts += [(name, _json(value)) for name, value in _values(seen)]
     for name, text in facts:
         click.echo(f"{name:<10} {_whole(text) if name == 'why' else _cut(text, INDENT)}")
     end = _end(seen)
     if end is not None and end.failure is not None:
         print_failure(end.failure)
+
+
+def _unread(message: UnreadMessage, now: datetime) -> str:
+    words = f"{message.kind} {message.name}".strip() + (f", key {message.key}" if message.key else "")
+    said = {"inbox": "no worker has taken it", "buffered": "the code has not asked for it"}.get(message.state, "")
+    return f"{words}, {span(max(0.0, (now - message.at).total_seconds()))} ago" + (said and f": {said}")
 
 
 def _values(seen: Seen) -> list[tuple[str, Any]]:
@@ -253,6 +263,8 @@ def _margin(line: str) -> str:
 
 
 def _plain(seen: Seen, *, with_history: bool) -> dict[str, Any]:
+    import msgspec
+
     from outlive._kernel.client.timeline import Timeline
 
     end = _end(seen)
@@ -261,6 +273,8 @@ def _plain(seen: Seen, *, with_history: bool) -> dict[str, Any]:
     plain["errors"] = [
         {"type": each.type, "message": each.message, "frames": frames_of(each)} for each in _chain(failure)
     ]
+    if seen.unread:
+        plain["unread"] = msgspec.to_builtins(seen.unread)
     plain["timeline"] = [_plain_line(line) for line in Timeline(seen.events).lines()]
     if with_history:
         plain["history"] = [plain_event(event) for event in seen.events]

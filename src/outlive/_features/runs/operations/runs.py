@@ -41,6 +41,7 @@ from outlive.http.wire.runs import (
     DeadLettersList,
     HistoryQuery,
     HistoryView,
+    InboxQuery,
     NotEnded,
     PublishedView,
     ResultView,
@@ -55,6 +56,7 @@ from outlive.http.wire.runs import (
     StartOutcome,
     StartRun,
     StartRuns,
+    UnreadList,
     WhyView,
     runs_page,
 )
@@ -301,6 +303,17 @@ async def published(call: Call, run_id: str) -> PublishedView:
     run = await call.view.row(run_id)
     fields: Json = await call.view.plain(run.published)
     return PublishedView(run_id, fields if isinstance(fields, dict) else {})
+
+
+@operation("inbox.list", "GET", "/runs/{run_id}/inbox", scope="viewer", reach="run", raises=MISSING)
+async def list_inbox(call: Call, run_id: str, query: InboxQuery) -> UnreadList:
+    """Messages to a run, and to its children, that their code has not read, oldest first.
+
+    While a worker has the run, it does not say what the code reads: such messages have the state `taken`. Values that
+    are too large to be shown together are left out, and `{"[large]": bytes}` says so in their place.
+    """
+    found = call.view.unread(run_id, limit=query.limit, bytes_max=PAGE_BYTES_MAX)
+    return UnreadList([structs.replace(it, value=call.view.field(it.name, it.value)) async for it in found])
 
 
 @operation("dead_letters.list", "GET", "/runs/{run_id}/dead-letters", scope="viewer", reach="run", raises=MISSING)

@@ -489,8 +489,15 @@ class LiveTree:
 
     def suspend(self) -> None:
         """Release it until one of its waits ends."""
-        waits, gives_way = self.execution.waits(), self.execution.gives_way
-        self._record_unfed(RunSuspended(at=self.clock.now(), waits=waits, wake_at=self.wake_at(), gives_way=gives_way))
+        execution = self.execution
+        event = RunSuspended(
+            at=self.clock.now(),
+            waits=execution.waits(),
+            wake_at=self.wake_at(),
+            gives_way=execution.gives_way,
+            unread=execution.unread_places(),
+        )
+        self._record_unfed(event)
 
     def release(self, *, interrupted: bool = False) -> None:
         """Release it in the middle of its work, or of its replay: any worker may go on at once. `interrupted`: in the

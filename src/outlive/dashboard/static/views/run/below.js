@@ -15,10 +15,12 @@ export const TABS = [
   ['events', 'Events'],
   ['graph', 'Graph'],
   ['output', 'State and streams'],
+  ['inbox', 'Inbox'],
   ['tree', 'Tree'],
   ['compare', 'Compare'],
 ];
 const ITEMS_MAX = 500;
+const SHOWN_CHARACTERS = 200;
 
 export function Below({ tab, followed, run, version, query }) {
   return html`
@@ -43,6 +45,7 @@ export function Below({ tab, followed, run, version, query }) {
     ${tab === 'events' && html`<${Events} followed=${followed} version=${version} run=${run} query=${query} />`}
     ${tab === 'graph' && html`<${States} run=${run} query=${query} />`}
     ${tab === 'output' && html`<${Output} followed=${followed} run=${run} query=${query} />`}
+    ${tab === 'inbox' && html`<${Inbox} run=${run} />`}
     ${tab === 'tree' && html`<${Tree} run=${run} version=${version} />`}
     ${
       tab === 'compare' &&
@@ -79,6 +82,58 @@ function States({ run, query }) {
       hrefOf=${link}
     />
   </section>`;
+}
+
+// -- What it has not read ------------------------------------------------------------------------------------------
+
+const UNREAD = {
+  inbox: ['wait', 'No worker has taken it yet.'],
+  buffered: ['off', 'The code of the run has not asked for it.'],
+  taken: ['run', 'A worker has the run, so its code may have read it.'],
+};
+
+function Inbox({ run }) {
+  const { data, error, reload } = useLoaded(
+    async (signal) =>
+      (await /** @type {Promise<import('outlive').UnreadList>} */ (get(at`/runs/${run.id}/inbox`, {}, signal))).items,
+    [run.id, run.status],
+    { every: run.finished_at ? 0 : 3000 },
+  );
+  const rows = (data.value ?? []).map((it, number) => ({ ...it, id: number }));
+  const columns = [
+    { name: 'kind', label: 'Kind', value: (it) => it.kind },
+    { name: 'name', label: 'Name', value: (it) => it.name, cell: (it) => html`<span class="as-is">${it.name}</span>` },
+    {
+      name: 'state',
+      label: 'State',
+      value: (it) => it.state,
+      cell: (it) =>
+        html`<span title=${UNREAD[it.state]?.[1]}><${Status} of=${it.state} kind=${UNREAD[it.state]?.[0]} /></span>`,
+    },
+    { name: 'at', label: 'Since', value: (it) => it.at, cell: (it) => html`<${Time} at=${it.at} />` },
+    { name: 'key', label: 'Key', value: (it) => it.key },
+    {
+      name: 'value',
+      label: 'Value',
+      grow: true,
+      value: (it) => JSON.stringify(it.value),
+      cell: (it) =>
+        it.value === null ? '' : html`<code>${JSON.stringify(it.value).slice(0, SHOWN_CHARACTERS)}</code>`,
+    },
+  ];
+  return html`
+    <${Problem} error=${error.value} again=${reload} />
+    ${
+      data.value &&
+      (rows.length
+        ? html`<${Table} label="messages that were not read" keys=${false} rows=${rows} columns=${columns} />`
+        : html`<section class="panel">
+            <${Empty} title="It has read every message.">
+              Signals and asks that come before the code wants them are listed here.
+            </${Empty}>
+          </section>`)
+    }
+  `;
 }
 
 // -- What it shows of itself ---------------------------------------------------------------------------------------
