@@ -164,7 +164,7 @@ async def test_a_decision_that_could_not_be_read_is_refused(engine: outlive.Engi
 
 
 async def test_the_first_decision_is_the_only_one(place: Place) -> None:
-    """Many decide at once, in two processes: one is first, and everybody gets what that one decided. [TS-R10]"""
+    """Many decide at once, in two processes: one is first, and everybody gets what that one decided. [TS-R10 FE-W5]"""
     async with place.engine() as engine, place.engine(worker=False) as client:
         run = await engine.start(asking_plainly, id="run-1")
         await waits(run)

@@ -30,7 +30,7 @@ pytestmark = pytest.mark.any_store
 
 
 async def test_a_deadline_that_passes_closes_the_approval(place: Place) -> None:
-    """The workflow gets the error, and so does a person who decides later."""
+    """The workflow gets the error, and so does a person who decides later. [FE-W5]"""
     async with place.engine() as engine:
         run = await engine.start(asking_until, 2 * DAY)
         await waits(run)

@@ -154,7 +154,7 @@ async def read_into(seen: list[outlive.types.BatchItem[Any]], batch: outlive.typ
 
 
 async def test_results_come_in_the_order_of_the_rows(engine: outlive.Engine) -> None:
-    """More than one chunk of them."""
+    """More than one chunk of them. [FE-S6]"""
     batch = await engine.start_batch(double_row, range(600), concurrency=50)
 
     assert await in_time(batch.results()) == [2 * n for n in range(600)]
@@ -188,7 +188,7 @@ async def hold_row(n: int) -> int:
 
 
 async def test_items_come_as_they_finish_and_again_later(engine: outlive.Engine) -> None:
-    """Each once, with the place of its row."""
+    """Each once, with the place of its row. [FE-S6]"""
     batch = await engine.start_batch(double_row, range(600), concurrency=50)
 
     for _ in range(2):
@@ -249,7 +249,7 @@ async def test_rows_may_come_from_anything_that_can_be_iterated(engine: outlive.
 
 
 async def test_large_results_and_rows_are_blobs(engine: outlive.Engine) -> None:
-    """Chunks are bounded in bytes too."""
+    """Chunks are bounded in bytes too. [FE-P5]"""
     batch = await engine.start_batch(grow_row, [40_000, 5, 50_000])
     long = await engine.start_batch(measure_row, ["x" * (CHUNK_BYTES_MAX // 2)] * 4)
 

@@ -115,7 +115,7 @@ async def test_the_identity_of_an_item_is_its_number(engine: outlive.Engine) -> 
 
 
 async def test_items_that_are_done_are_not_done_again(place: Place) -> None:
-    """A crash costs the items under way."""
+    """A crash costs the items under way. [FE-S5]"""
     stage.values["held"] = {3}
     first = await place.engine().__aenter__()
     run = await first.start(mapped, 6, 2, id="run-1")

@@ -100,7 +100,7 @@ async def is_held(engine: outlive.Engine) -> bool:
 
 
 async def test_running_steps_end_and_nothing_begins(engine: outlive.Engine) -> None:
-    """Their results are kept; `why` says who paused it, and callers that wait for the result wait on."""
+    """Their results are kept; `why` says who paused it, and callers that wait for the result wait on. [FE-R11]"""
     run = await engine.start(pause_line, "a", id="a")
     await has_called(1)
     await engine.pause("a", by="ann", reason="lunch")

@@ -95,7 +95,7 @@ async def back_order(what: str) -> list[str]:
 
 
 async def test_failed_run_goes_on_at_the_step_that_failed(engine: TestEngine, tmp_path: Path) -> None:
-    """Completed steps stay; the failed one has all its attempts again, with the same idempotency key."""
+    """Completed steps stay; the failed one has all its attempts again, with the same idempotency key. [FE-R12]"""
     run = await engine.start(back_order, "o", id="o-1", tags={"team": "a"})
     await fail(run)
     world.is_repaired = True

@@ -61,7 +61,7 @@ async def test_each_run_is_of_the_version_that_was_named(engine: outlive.Engine)
 
 
 async def test_a_run_keeps_its_version_across_a_crash(place: Place) -> None:
-    """A newer version that is deployed meanwhile does not touch it. [TS-R5]"""
+    """A newer version that is deployed meanwhile does not touch it. [TS-R5 FE-P13]"""
     doomed = await place.engine(registry=registry_of(pay_back)).__aenter__()
     run = await doomed.start(pay_back, "a", id="r")
     await waits(run)

@@ -96,7 +96,7 @@ def test_check_names_every_problem_with_its_line(ask: Ask) -> None:
 
 
 def test_tests_of_a_document(ask: Ask) -> None:
-    """Which failed and how; one by its name; and the expected output written where it belongs."""
+    """Which failed and how; one by its name; and the expected output written where it belongs. [FE-A8]"""
     failed = ask("test", "double.flow.yaml", "--diff")
     assert (1, True) == (failed.exit_code, "its output is 4; expected 5" in failed.output)
     assert "-5" in failed.output

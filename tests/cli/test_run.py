@@ -58,7 +58,9 @@ def give(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Give:
 
 
 def test_run_prints_its_result_and_says_what_happens(give: Give) -> None:
-    """The result on standard output, the events on standard error; arguments by name, in a list, or the only one."""
+    """The result on standard output, the events on standard error; arguments by name, in a list, or the only one.
+    [FE-O2]
+    """
     with REGISTRY.forgetting():
         first = give(":cli_run_one", '{"n": 4}')
         assert (first.exit_code, json.loads(first.stdout)) == (0, {"twice": 8}), first.output

@@ -67,7 +67,9 @@ def stage(request: pytest.FixtureRequest, tmp_path: Path) -> Stage:
 
 
 async def test_hello(stage: Stage) -> None:
-    """Hello greets; killed with -9 during its sleep and started again it greets all the same, and sleeps no longer."""
+    """Hello greets; killed with -9 during its sleep and started again it greets all the same, and sleeps no longer.
+    [FE-S1]
+    """
     if not stage.remembers:
         assert ["Hello, world!"] == stage.play("hello.py")
         return

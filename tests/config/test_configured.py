@@ -75,7 +75,9 @@ def test_the_flows_of_a_named_file_are_those_of_the_process(folder: Path) -> Non
 
 
 def test_an_engine_without_a_store_is_refused(folder: Path) -> None:
-    """An engine without a store is refused, and so are the mistakes of all tables together, each with its line."""
+    """An engine without a store is refused, and so are the mistakes of all tables together, each with its line.
+    [FE-O13]
+    """
     with pytest.raises(InvalidSettingsError, match="no store is named"):
         outlive.Engine.configured()
     (folder / "outlive.toml").write_text(

@@ -3,10 +3,9 @@ themselves.
 
     python -m tests.docs.scenarios     # write the names of the tests into the pages
 
-A test names the scenarios that it shows in brackets at the end of its docstring: `[SF-X1 TS-R8]`, and the rules of the
-security checklist: `[S11 S38]`. A table has a row for each of them, with the tests in its last cell and perhaps a
-remark
-behind them, or with the reason why it does not apply, or with what is still to be built for it (`planned: ...`).
+A test names the scenarios and features that it shows in brackets at the end of its docstring, as `[SF-X1 TS-R8 FE-W3]`,
+and the rules of the security checklist: `[S11 S38]`. A table has a row for each of them, with the tests in its last
+cell and perhaps a remark behind them, or with the reason why it does not apply.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from outlive_conformance.suite.leases import StoreLeasesConformance
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "internals" / "scenarios.md"
 SECURITY_PAGE = ROOT / "docs" / "internals" / "security.md"
-REASONS = ("does not apply: ", "planned: ")
+REASON = "does not apply: "
 ID = r"[A-Z]{2}-[A-Z]\d+|S\d+"
 ROW = re.compile(rf"^(\| ({ID}) \| (?:[^|]+ \| )+)([^|]+)( \|)$", re.MULTILINE)
 BRACKETS = re.compile(rf"\[((?:(?:{ID}),? ?)+)\]$")
@@ -85,7 +84,7 @@ def faults(page: str, shown_by: dict[str, list[str]]) -> Iterator[str]:
     rows = {match[2]: match[3] for match in ROW.finditer(page)}
     expected = {match[2]: match[3] for match in ROW.finditer(written(page, shown_by))}
     for scenario, cell in rows.items():
-        reason = next((cell.removeprefix(start) for start in REASONS if cell.startswith(start)), None)
+        reason = cell.removeprefix(REASON) if cell.startswith(REASON) else None
         if reason is None and not shown_by.get(scenario):
             yield f"{scenario}: no test shows it, and no reason is given"
         elif cell != expected[scenario]:

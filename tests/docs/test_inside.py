@@ -75,7 +75,7 @@ def test_the_page_of_the_dashboard_asks_for_operations_that_there_are() -> None:
 
 
 def test_the_page_of_the_benchmark_names_every_module() -> None:
-    """Each module of the benchmark has a row."""
+    """Each module of the benchmark has a row. [FE-O15]"""
     modules = {path.name for path in (ROOT / "bench").glob("*.py") if "__" not in path.name}
 
     assert modules == in_first_cells((ROOT / "bench" / "README.md").read_text("utf-8"))

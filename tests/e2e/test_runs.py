@@ -40,7 +40,7 @@ async def some_runs(site: Site) -> None:
 
 
 def test_a_run_appears_while_one_looks_and_is_found_by_status(site: Site, show: Show) -> None:
-    """The list is live; a filter is in the URL and stays over a reload."""
+    """The list is live; a filter is in the URL and stays over a reload. [FE-O3]"""
     page = show("/runs")
     expect(page.get_by_text("There are no runs yet.")).to_be_visible()
     site.do(some_runs(site))

@@ -101,7 +101,9 @@ async def test_an_argument_of_another_type_is_refused(engine: outlive.Engine) ->
 
 
 async def test_arguments_that_do_not_fit_the_signature_are_refused(engine: outlive.Engine) -> None:
-    """A start with too many, missing or unknown arguments raises the TypeError that a plain call would raise."""
+    """A start with too many, missing or unknown arguments raises the TypeError that a plain call would raise.
+    [FE-A5]
+    """
     with pytest.raises(TypeError, match="too many positional"):
         await engine.start(bad_nothing, 1, 2)  # type: ignore[arg-type, call-arg]
     with pytest.raises(TypeError, match="missing a required argument"):

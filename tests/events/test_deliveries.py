@@ -87,7 +87,7 @@ async def test_an_event_is_delivered_signed_and_once(receiver: Receiver, monkeyp
 
 
 async def test_a_sink_that_is_away_is_tried_again_and_then_a_dead_letter(receiver: Receiver) -> None:
-    """Later and later, with the same id; then the run has failed, and a retry delivers it. [FB-R16 FB-S7]"""
+    """Later and later, with the same id; then the run has failed, and a retry delivers it. [FB-R16 FB-S7 FE-R15]"""
     async with TestEngine() as engine:
         await engine.events.add_sink("crm", receiver.url)
         receiver.answers = ["503 Busy", "", "429 Slow\r\nRetry-After: 100", *["500 Broken"] * 12]

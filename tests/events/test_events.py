@@ -69,7 +69,7 @@ def new(sent: Sent) -> list[str]:
 
 @pytest.mark.every_store
 async def test_an_event_starts_one_run_of_each_workflow_that_wants_it(engine: outlive.Engine) -> None:
-    """Sent again it starts none: the sender is given the same runs. [FB-R3 FB-S6]"""
+    """Sent again it starts none: the sender is given the same runs. [FB-R3 FB-S6 FE-T7]"""
     sent = await engine.events.send("parcel.packed", Parcel("p-1"), id="evt-1", source="shop")
     again = await engine.events.send("parcel.packed", Parcel("p-1"), id="evt-1", source="shop")
     assert (["events.audit", "events.ship"], []) == (new(sent), new(again))

@@ -48,7 +48,7 @@ async def ids(engine: Any, **filters: Any) -> list[str]:
 
 @pytest.mark.every_store
 async def test_runs_are_found_by_each_filter_and_by_all(engine: Any) -> None:
-    """The call of the guide, on every store."""
+    """The call of the guide, on every store. [FE-O5]"""
     for kind in ("done", "declined", "waits", "asks", "sleeps"):
         run = await engine.start(order_to_find, kind, id=f"order-{kind}", tags={"tenant": "a"})
         await (

@@ -18,7 +18,7 @@ WAYS = ("killed", "frozen")
 
 @pytest.mark.parametrize("way", WAYS)
 async def test_sequence_of_a_lost_worker_goes_on(world: World, way: str) -> None:
-    """Only what was in flight is executed again, by the other worker. [SF-X3 AK-X1]"""
+    """Only what was in flight is executed again, by the other worker. [SF-X3 AK-X1 FE-P7]"""
     world.hold("second")
     first = await world.worker("a", "--begin", "fleet_sequence:run-1")
     await world.reached("second")

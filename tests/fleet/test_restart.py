@@ -11,7 +11,8 @@ from tests.fleet.world import World
 async def test_killed_worker_goes_on_with_its_sequence(world: World) -> None:
     """A killed worker that starts again repeats the step in flight in a new epoch, and no step before it.
 
-    An interruption is not a failure, so it costs no attempt. [SF-X1 SF-U8 SF-U15]"""
+    An interruption is not a failure, so it costs no attempt. [SF-X1 SF-U8 SF-U15 FE-P16]
+    """
     world.hold("second")
     worker = await world.worker("a", "--alone", "--begin", "fleet_sequence:run-1")
     await world.reached("second")
@@ -46,7 +47,8 @@ async def test_killed_worker_goes_on_with_its_branches(world: World) -> None:
 
 async def test_child_run_in_flight_is_resumed(world: World) -> None:
     """It is the same child run: what it had done is not done again, and there is no second child.
-    [SF-X6 SF-U18]"""
+    [SF-X6 SF-U18 FE-S12]
+    """
     world.hold("inner second")
     worker = await world.worker("a", "--alone", "--begin", "fleet_outer:run-1")
     await world.reached("inner second")

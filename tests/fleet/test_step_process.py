@@ -60,7 +60,8 @@ async def test_worker_and_step_process_that_both_die_are_both_replaced(world: Wo
 
 async def test_work_that_ends_elsewhere_while_its_starter_is_dead_is_not_done_again(world: World) -> None:
     """A run that another worker does ends while the worker of its starter is dead: its outcome waits for the starter,
-    which takes it when its worker is back. [SF-X12]"""
+    which takes it when its worker is back. [SF-X12 FE-P11]
+    """
     world.hold("work")
     starter = await world.worker(
         "a", "--alone", "--only", "fleet_with_work_elsewhere", "--begin", "fleet_with_work_elsewhere:run-1"

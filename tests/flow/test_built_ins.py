@@ -75,7 +75,7 @@ async def test_sleep_waits_durably(how: str) -> None:
 
 @pytest.mark.parametrize(("on", "expected"), [("a", 1), ("true", 2), ("7", 3), ("other", "none")])
 async def test_switch_chooses_a_value(on: str, expected: Any) -> None:
-    """By text, number or truth; `default` where none fits."""
+    """By text, number or truth; `default` where none fits. [FE-S2]"""
     step = f"{{ use: switch, with: {{ on: {on}, cases: {{ a: 1, 'true': 2, '7': 3 }}, default: none }} }}"
     assert await result_of("switch", step) == expected
 
@@ -247,7 +247,7 @@ output: "${{{{ steps.fan }}}}"
 
 
 async def test_map_calls_a_step_for_each_item() -> None:
-    """In the order of the items, whatever ends first; the journal knows each by its place."""
+    """In the order of the items, whatever ends first; the journal knows each by its place. [FE-S5]"""
     parsed = flow.parse(MAP.format(name="all", tolerate=0))
     async with TestEngine() as engine:
         run = await engine.start(parsed)
@@ -342,7 +342,7 @@ output: "${{ steps.fan.results }}"
 
 
 async def test_iterate_goes_on_until_there_is_a_result() -> None:
-    """Each turn durable, with a durable pause between."""
+    """Each turn durable, with a durable pause between. [FE-S7]"""
     text = """
 name: built-in-iterate
 steps:
@@ -367,7 +367,7 @@ output: "${{ steps.poll }}"
 
 
 async def test_iterate_is_bounded() -> None:
-    """It says that it was stopped."""
+    """It says that it was stopped. [FE-S7]"""
     step = "{ use: iterate, with: { start: 1, max_iterations: 5, use: noop, with: { next: '${{ item + 1 }}' } } }"
     assert await result_of("bounded", step) == {"result": 6, "iterations": 5, "terminated": True}
 

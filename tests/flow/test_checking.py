@@ -166,7 +166,7 @@ async def hold(order: int, when: datetime, note: str | None = None, price: Decim
     ],
 )
 def test_the_signature_of_a_step_is_checked_with_the_line(step: str, said: str | None) -> None:
-    """By its annotations, as far as they say something about JSON."""
+    """By its annotations, as far as they say something about JSON. [FE-A5]"""
     inputs = "input: { order: integer, text: string }"
     text = f"name: typed\n{inputs}\nsteps:\n  one:\n    use: checking.hold\n    with: {step}\n"
     found = problems_in(text, known_here())

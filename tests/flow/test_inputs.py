@@ -33,7 +33,7 @@ def test_defaults_are_filled_in_at_every_level() -> None:
 
 
 def test_everything_that_is_wrong_with_an_input_is_said_at_once() -> None:
-    """By path, with what was expected."""
+    """By path, with what was expected. [FE-A5]"""
     with pytest.raises(FlowInputError) as caught:
         given_input(ORDER, {"id": "1", "whom": "me", "order": {"cents": 0.5}})
 

@@ -60,7 +60,7 @@ SAYS = """
     ],
 )
 async def test_a_step_of_the_other_branch_does_not_run(output: str, expected: Any, ran: list[Any]) -> None:
-    """The condition may need steps itself; steps that both branches need run beside it."""
+    """The condition may need steps itself; steps that both branches need run beside it. [FE-S2]"""
     text = f"name: lazy-output\nsteps:\n{SAYS}\noutput: {output if output[0] == '{' else repr(output)}\n"
     if expected == "an error":
         with pytest.raises(RunFailedError, match="missing"):
@@ -101,7 +101,7 @@ output: "${{{{ steps.all }}}}"
 
 
 async def test_a_default_runs_its_steps_only_after_a_failure() -> None:
-    """A second way that costs nothing while the first one works."""
+    """A second way that costs nothing while the first one works. [FE-R13]"""
     text = """
 name: lazy-default
 steps:

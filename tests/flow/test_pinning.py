@@ -109,7 +109,7 @@ output: "${{ steps.one }}"
 
 
 async def test_vars_and_overrides_are_arguments_of_the_run() -> None:
-    """A merge patch: objects are merged, null removes, other things replace."""
+    """A merge patch: objects are merged, null removes, other things replace. [FE-A7]"""
     parsed = flow.parse(OVERRIDDEN)
     patch = {"one": {"with": {"what": {"kept": None, "more": "${{ vars.shop }}!"}}, "retry": {"attempts": 2}}}
     async with TestEngine() as engine:

@@ -25,7 +25,7 @@ def shell(script: str, *arguments: str, **options: Any) -> Program:
 
 
 async def test_a_program_runs_with_what_it_is_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Arguments as they are, its own environment and folder; nothing of the worker's environment. [S26]"""
+    """Arguments as they are, its own environment and folder; nothing of the worker's environment. [S26 FE-O11]"""
     monkeypatch.setenv("WORKERS_OWN", "secret")
     script = 'cat; echo "$1|$2|$OWN|$WORKERS_OWN|$(pwd)"; echo oops >&2; exit 3'
     program = shell(script, "a b; rm", "$(x)", env={"OWN": "yes"}, folder=str(tmp_path))

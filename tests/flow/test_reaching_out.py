@@ -76,7 +76,7 @@ async def test_nothing_is_allowed_unless_the_settings_name_it(use: str, given: A
 
 
 async def test_a_command_of_the_settings(tmp_path: Path) -> None:
-    """With what the operator lets a flow add; its secret does not come back."""
+    """With what the operator lets a flow add; its secret does not come back. [FE-S11]"""
     script = 'cat; echo "$1 $TOKEN"; echo "$TOKEN" >&2; exit $2'
     argv = ["/bin/sh", "-c", script, "sh"]
     table = {"shell": {"say": {"argv": argv, "arguments": True, "secrets": ["TOKEN"], "folder": str(tmp_path)}}}
@@ -160,7 +160,9 @@ async def test_a_command_is_killed_with_its_run(tmp_path: Path) -> None:
 
 
 async def test_a_container_of_the_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By the docker program, with the options of the operator; a secret is in its environment and not in its words."""
+    """By the docker program, with the options of the operator; a secret is in its environment and not in its words.
+    [FE-S11 FE-O11]
+    """
     docker = tmp_path / "docker"
     docker.write_text(
         '#!/bin/sh\necho "$@" >> "$0.log"\necho "said $TOKEN"\n[ "$1" = run ] && [ -e "$0.hang" ] && sleep 1000\ntrue\n'
@@ -188,7 +190,9 @@ async def test_a_container_of_the_settings(tmp_path: Path, monkeypatch: pytest.M
 
 
 async def test_a_tool_of_the_settings() -> None:
-    """A tool of the settings is called on a server over HTTP and on a program; a tool that is not listed is refused."""
+    """A tool of the settings is called on a server over HTTP and on a program; a tool that is not listed is refused.
+    [FE-S11]
+    """
 
     def handle(asked: Asked) -> bytes:
         assert asked.headers["authorization"] == f"Bearer {KEY}"
@@ -243,7 +247,7 @@ async def test_an_answer_that_is_not_a_completion_fails_the_step(body: str) -> N
 
 
 async def test_a_completion_of_the_settings() -> None:
-    """With the key and the model of the endpoint; its usage is in the result, and its data is parsed."""
+    """With the key and the model of the endpoint; its usage is in the result, and its data is parsed. [FE-S11]"""
     replies = [answer(429, "slow down", Retry_After="1")]
 
     def handle(asked: Asked) -> bytes:

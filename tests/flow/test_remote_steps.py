@@ -113,7 +113,7 @@ def problems_of(text: str) -> Sequence[Problem]:
 
 async def test_a_document_calls_remote_steps(engine: TestEngine) -> None:
     """A program that knows only the names of the queue and the step does the work, and the flow goes on with what it
-    said, as plain data."""
+    said, as plain data. [FE-O9]"""
     run = await engine.start(pages, {"url": "a.png"}, id="p-1")
     scan = await claimed(engine, "scanners/scan")
     assert (scan.step, scan.queue, scan.input, scan.output_schema) == ("scan", "scanners", {"url": "a.png"}, None)

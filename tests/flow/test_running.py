@@ -47,14 +47,14 @@ output: "${{ steps.charge }}"
 
 
 async def test_order_comes_from_references() -> None:
-    """Not from the document, in which the second comes first; and a step gets its own type."""
+    """Not from the document, in which the second comes first; and a step gets its own type. [FE-A4]"""
     assert await output_of(ORDERS, {"order": {"id": 7, "cents": 5}}) == "hold-7:5"
     assert shop.CALLS == [("reserve", shop.Order(7, 5)), ("charge", "hold-7", 5, "")]
 
 
 @pytest.mark.parametrize("store", ["memory:", "sqlite:"])
 async def test_a_flow_runs_on_an_engine(store: str, tmp_path: Any) -> None:
-    """A flow runs on an engine in memory and on a file, and is listed with its name and hash."""
+    """A flow runs on an engine in memory and on a file, and is listed with its name and hash. [FE-A2]"""
     url = store if store == "memory:" else f"{store}{tmp_path / 'flow.db'}"
     orders = flow.parse(ORDERS)
     async with outlive.Engine(url) as engine:
@@ -89,7 +89,7 @@ steps:
 
 
 async def test_independent_steps_run_side_by_side() -> None:
-    """Three that wait for each other, and one that waits for all of them."""
+    """Three that wait for each other, and one that waits for all of them. [FE-S3]"""
     text = """
 name: running-beside
 steps:

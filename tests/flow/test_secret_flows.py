@@ -253,8 +253,7 @@ async def test_a_secret_for_each_item_of_a_map() -> None:
 )
 def test_a_start_cannot_send_a_secret_elsewhere(step: str, patch: dict[str, Any]) -> None:
     """Overrides change neither what a step with a secret does, nor what another one may use; a timeout they do.
-
-    [S30]
+    [S30 FE-A7]
     """
     steps = {
         "call": {"use": "http", "with": {"url": "${{ input.url }}", "bearer": "${{ vars.token }}"}},

@@ -58,7 +58,7 @@ def may(own: Scope, scope: str) -> bool:
 
 @pytest.mark.parametrize("name", sorted(OPERATIONS))
 async def test_every_route_asks_for_its_scope(engine: TestEngine, name: str) -> None:
-    """Without a key nothing is shown but probes; with one, what its scope allows. [S3 S6]"""
+    """Without a key nothing is shown but probes; with one, what its scope allows. [S3 S6 FE-O14]"""
     it = OPERATIONS[name]
     app = Api(engine, auth=AUTH)
     stranger = Caller(app, address=FAR)

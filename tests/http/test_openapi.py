@@ -29,7 +29,7 @@ def test_the_file_is_what_is_served() -> None:
 
 
 def test_the_table_has_every_operation() -> None:
-    """With its id, method, path, scope and what it does."""
+    """With its id, method, path, scope and what it does. [FE-O1]"""
     rows = re.findall(
         r"^\| `([\w.]+)` \| `(\w+) (\S+)` \| `(\w+)` \| (.*) \|$", TABLE.read_text("utf-8"), flags=re.MULTILINE
     )

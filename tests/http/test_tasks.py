@@ -232,7 +232,7 @@ def without_types(source: str) -> str:
 
 
 async def test_the_worker_in_typescript_does_tasks(tmp_path: Path) -> None:
-    """The worker in TypeScript does the tasks, and reports refusals and errors."""
+    """The worker in TypeScript does the tasks, and reports refusals and errors. [FE-O9]"""
     source = (EXAMPLES / "worker.ts").read_text("utf-8").replace("RETRY_MILLISECONDS = 1000", "RETRY_MILLISECONDS = 10")
     (tmp_path / "worker.mjs").write_text(without_types(source), "utf-8")
     (tmp_path / "main.mjs").write_text(NODE, "utf-8")

@@ -109,7 +109,7 @@ async def engine() -> AsyncIterator[TestEngine]:
 
 
 async def test_a_request_is_a_run_and_one_delivery_is_one_run(engine: TestEngine) -> None:
-    """The answer has the id of the run, which is durable by then; sent again it is the same. [FB-R3 FB-R8]"""
+    """The answer has the id of the run, which is durable by then; sent again it is the same. [FB-R3 FB-R8 FE-T7]"""
     app = Webhooks(engine)
     first = await post(app, "/hooks/open", headers={"webhook-id": "d-1"})
     again = await post(app, "/hooks/open", headers={"webhook-id": "d-1"}, chunks=3)

@@ -75,7 +75,7 @@ class TestEtcdLeasesOnPostgres(EtcdLeasesConformance):
 async def test_worker_that_beats_no_more_is_heard_of_and_its_run_claimed(
     store: Store, etcd_url: str, open_leases: Opener
 ) -> None:
-    """Its keep-alive is killed: the watch rings, its run is an orphan, and another one has it. [SF-L12]"""
+    """Its keep-alive is killed: the watch rings, its run is an orphan, and another one has it. [SF-L12 FE-P14]"""
     dying, watcher = await open_leases(etcd_url), await open_leases(etcd_url)
     bell = Bell()
     watcher.watch(bell.ring)

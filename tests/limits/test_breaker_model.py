@@ -71,7 +71,7 @@ class Caller:
 
 
 def test_failures_in_a_row_open_a_breaker() -> None:
-    """A breaker opens after as many failures in a row as it allows, and not after one fewer."""
+    """A breaker opens after as many failures in a row as it allows, and not after one fewer. [FE-R5]"""
     caller = Caller()
     caller.fail(2)
     assert Phase.CLOSED is caller.phase()

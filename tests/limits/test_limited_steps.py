@@ -151,7 +151,7 @@ async def test_calls_beyond_the_burst_come_one_at_a_time(world: World) -> None:
 
 
 async def test_all_tiers_hold_at_once(world: World) -> None:
-    """The window has room for three, whatever the bucket says."""
+    """The window has room for three, whatever the bucket says. [FE-R6]"""
     async with world.engine() as engine:
         runs = [await engine.start(limited, "tiered", f"call {number}") for number in range(5)]
         await results(*runs)
@@ -219,7 +219,7 @@ async def test_a_turn_that_comes_while_no_worker_runs_is_asked_for_again(world: 
 
 @pytest.mark.every_store
 async def test_two_engines_obey_one_shared_limit_together(world: World) -> None:
-    """Four runs on two engines with one shared limit of one call an hour are called in four different hours."""
+    """Four runs on two engines with one shared limit of one call an hour are called in four different hours. [FE-R6]"""
     async with world.engine() as one, world.engine() as two:
         runs = [await engine.start(limited, "hourly_together", "call") for engine in (one, two, one, two)]
         await results(*runs)

@@ -104,7 +104,7 @@ async def test_a_killed_cursor_goes_on_where_the_journal_is(world: World, place:
 
 
 async def test_a_killed_roll_back_goes_on(world: World, place: Place) -> None:
-    """A roll-back that is killed goes on with the undo that was under way. [CA-X9 CA-X13]"""
+    """A roll-back that is killed goes on with the undo that was under way. [CA-X9 CA-X13 FE-R9]"""
     world.die("fail", "undo START")
 
     assert "no ship" in world.live("fail")

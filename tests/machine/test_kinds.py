@@ -60,7 +60,7 @@ instant.timer(S.WORK, AT, then=S.DONE)
 
 
 async def test_a_timer_goes_on_where_it_was_after_a_crash(place: Place) -> None:
-    """A timer of Cano begins again; here an hour is an hour, whichever worker waits for it."""
+    """A timer of Cano begins again; here an hour is an hour, whichever worker waits for it. [FE-W1]"""
     first = await place.engine().__aenter__()
     await waits(await first.start(pause, Data(), id="run-1"))
     place.clock.skip(seconds=3000)
@@ -105,7 +105,7 @@ async def look(data: Data) -> Pending | S:
 
 
 async def test_a_poll_asks_until_it_is_ready(place: Place) -> None:
-    """Each poll is a step, each pause durable; data of a pending poll is kept."""
+    """Each poll is a step, each pause durable; data of a pending poll is kept. [FE-S10]"""
     async with TestEngine(place.url) as engine:
         begun = engine.now()
         run = await engine.start(poll, Data(3))
@@ -241,7 +241,7 @@ async def advance(data: Data, cursor: int | None) -> More[int] | S:
 
 
 async def test_each_cursor_is_journaled(engine: outlive.Engine) -> None:
-    """The first is None; rows of cursors do not carry data that has not changed."""
+    """The first is None; rows of cursors do not carry data that has not changed. [FE-S8]"""
     run = await engine.start(stepped, Data(2))
 
     assert (await in_time(run.result())).data.seen == [2]

@@ -233,7 +233,7 @@ async def test_a_run_that_goes_on_keeps_its_journal_when_a_set_up_fails(place: P
 
 @pytest.mark.parametrize("way", ["fails", "is cancelled"])
 async def test_a_resource_is_torn_down_however_the_run_ends(place: Place, way: str) -> None:
-    """A resource is torn down when the engine stops, whether its run failed or was cancelled. [CA-U7]"""
+    """A resource is torn down when the engine stops, whether its run failed or was cancelled. [CA-U7 FE-A6]"""
     stage.values["fails"] = way == "fails"
     stage.gate("wait").open()
     async with place.engine() as engine:

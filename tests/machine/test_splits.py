@@ -126,7 +126,7 @@ async def test_a_join_goes_on_when_it_has_enough(
     engine: outlive.Engine, machine: outlive.Machine[S, Parcel], ways: str, found: str
 ) -> None:
     """A join goes on when it has enough, cancels the other branches, and merges the results and exceptions that it
-    has."""
+    has. [FE-S4]"""
     result = await in_time((await engine.start(machine, plan(ways))).result())
 
     words = {"ok": "is fine", "fail": "is broken"}
@@ -166,7 +166,7 @@ async def test_a_join_that_cannot_have_enough_fails(
 
 
 async def test_a_late_split_takes_what_it_has(place: Place) -> None:
-    """PartialTimeout; the time of a split is durable."""
+    """PartialTimeout; the time of a split is durable. [FE-S4]"""
     async with place.engine() as engine:
         run = await engine.start(late, plan("ok slow ok"))
         await waits(run)
@@ -207,7 +207,7 @@ async def test_only_unfinished_branches_run_again(place: Place) -> None:
 
 
 async def test_a_split_runs_no_more_branches_than_it_may(engine: outlive.Engine) -> None:
-    """One at a time, in their order."""
+    """One at a time, in their order. [FE-R7]"""
     run = await engine.start(narrow, plan("ok hold ok"))
     await stage.gate("b").reached()
     assert stage.calls == ["a", "b"]

@@ -76,7 +76,7 @@ async def ask(data: Order) -> S:
 
 
 async def test_a_transition_is_one_row_and_a_router_none(engine: outlive.Engine) -> None:
-    """Data and next state stand together in the row of the state that was left. [CA-U1]"""
+    """Data and next state stand together in the row of the state that was left. [CA-U1 FE-A3 FE-S2]"""
     run = await engine.start(order, Order(2), id="order-1")
     await engine.signal("order-1", "answer", "yes")
 

@@ -171,7 +171,7 @@ async def test_a_window_that_fails_is_read_again(engine: outlive.Engine) -> None
 
 
 async def test_a_crash_loses_only_the_window_that_was_not_journaled(place: Place) -> None:
-    """The others are not flushed again. [CA-X17]"""
+    """The others are not flushed again. [CA-X17 FE-S9]"""
     stage.values["hold at"] = 5
     first = await place.engine().__aenter__()
     await first.start(threes, Data(7), id="run-1")

@@ -68,7 +68,7 @@ async def test_a_signal_wakes_its_run(engine: outlive.Engine) -> None:
 
 
 async def test_early_signals_are_buffered_first_in_first_out(engine: outlive.Engine) -> None:
-    """Signals that come before the run asks for them are kept, in their order. [TS-R10 AK-X5]"""
+    """Signals that come before the run asks for them are kept, in their order. [TS-R10 AK-X5 FE-W3]"""
     run = await engine.start(listening_late, 3)
     await stage.gate("first").reached()
     for number in range(3):
@@ -90,7 +90,9 @@ async def test_signals_of_other_names_wait_their_turn(engine: outlive.Engine) ->
 
 @pytest.mark.parametrize("is_killed", [False, True])
 async def test_an_accepted_signal_survives_a_restart(place: Place, *, is_killed: bool) -> None:
-    """A signal that was sent while no worker ran, or just before its engine died, is delivered once. [FB-R16 TS-R8]"""
+    """A signal that was sent while no worker ran, or just before its engine died, is delivered once.
+    [FB-R16 TS-R8 FE-W2]
+    """
     first = await place.engine().__aenter__()
     run = await first.start(listening_late, 2, id="run-1")
     await stage.gate("first").reached()
@@ -167,7 +169,7 @@ async def test_a_signal_may_win_against_a_timeout(engine: outlive.Engine) -> Non
 
 
 async def test_a_timeout_may_win_against_a_signal(place: Place) -> None:
-    """When no signal comes the other branch runs; a later signal changes nothing."""
+    """When no signal comes the other branch runs; a later signal changes nothing. [FE-W4]"""
     async with place.engine() as engine:
         run = await engine.start(listening_with_patience, DAY)
         await waits(run)

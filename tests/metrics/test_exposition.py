@@ -70,7 +70,7 @@ def value(samples: Samples, name: str, **labels: str) -> float:
 
 
 async def test_the_figures_are_those_of_the_engine() -> None:
-    """Counters one by one; steps and runs by their names and how they ended."""
+    """Counters one by one; steps and runs by their names and how they ended. [FE-O6]"""
     async with TestEngine() as engine:
         await (await engine.start(mail, 1)).result()
         with pytest.raises(outlive.errors.RunFailedError):

@@ -225,7 +225,7 @@ async def move(place: Place, target: Place, *, to: str = "sqlite:elsewhere.db", 
 @pytest.mark.every_store
 async def test_whole_store_goes_on_elsewhere(place: Place, elsewhere: Place) -> None:
     """Runs in flight, ended ones, one that waits for another one, checkpoints and pauses; a second move changes
-    nothing. A worker that is started on the store that was left runs nothing, and `why` says so."""
+    nothing. A worker that is started on the store that was left runs nothing, and `why` says so. [FE-P14]"""
     async with place.engine() as engine:
         run = await engine.start(moved_order, "a", id="run-1")
         waiter = await engine.start(moved_waiter, "run-1", id="waiter")

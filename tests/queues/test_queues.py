@@ -176,7 +176,7 @@ async def test_worker_of_named_queues_lets_no_run_jump_the_order(place: Place) -
 
 @pytest.mark.every_store
 async def test_no_more_runs_than_the_queue_allows(place: Place) -> None:
-    """Two workers share the slots; every run ends."""
+    """Two workers share the slots; every run ends. [FE-R7]"""
     async with place.engine() as one, place.engine() as two:
         runs = [await engine.start(queued_visit, f"{n}", queue=pair) for n in range(6) for engine in (one, two)]
         results = [await in_time(run.result()) for run in runs]

@@ -89,7 +89,8 @@ async def test_runs_that_are_taken_over_are_counted(place: Place) -> None:
 
 async def test_end_whose_commit_was_not_answered_is_an_end(place: Place) -> None:
     """The worker dies when the end of its run is durable and before it knows: there is nothing to do again.
-    [SF-U5 SF-U21 FB-R13]"""
+    [SF-U5 SF-U21 FB-R13 FE-P12]
+    """
     stores: list[DyingStore] = []
 
     def wrap(inner: Store) -> Any:

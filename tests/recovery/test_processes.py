@@ -41,7 +41,8 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
 @pytest.mark.parametrize("way", [pytest.param(WAYS[0], marks=pytest.mark.every_store), *WAYS[1:]])
 async def test_a_process_goes_on_where_another_one_died(tmp_path: Path, place: Place, way: str) -> None:
     """Whatever kills it, and at once: completed steps are done once, interrupted ones again, and every run ends right.
-    [SF-X1]"""
+    [SF-X1 FE-P6]
+    """
     assert 0 != live(tmp_path, way, url=place.url).returncode
     again = live(tmp_path, way, url=place.url)
     assert 0 == again.returncode, again.stderr

@@ -63,7 +63,8 @@ async def recovering_cached(name: str) -> str:
 
 async def test_completed_steps_are_not_run_again(place: Place) -> None:
     """After a crash the interrupted step runs again, the ones before it do not, and the ones after it run once.
-    [SF-U8 SF-U15 FB-R1 TS-R1 TS-R2 TS-R3 AK-X3]"""
+    [SF-U8 SF-U15 FB-R1 TS-R1 TS-R2 TS-R3 AK-X3 FE-A1 FE-P4]
+    """
     first = await place.engine().__aenter__()
     await first.start(recovering, 3, "held", id="run-1")
     await stage.gate("held").reached()
@@ -158,7 +159,9 @@ async def test_a_crash_between_two_commits_loses_nothing(place: Place) -> None:
 
 
 async def test_a_run_that_kills_its_workers_is_quarantined(place: Place) -> None:
-    """After so many interruptions without progress it is parked with the reason, and a person may let it go on."""
+    """After so many interruptions without progress it is parked with the reason, and a person may let it go on.
+    [FE-R15]
+    """
     limits = Limits(attempts_max=3)
     engine = await place.engine(limits=limits).__aenter__()
     await engine.start(recovering_poison, id="run-1")

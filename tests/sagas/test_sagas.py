@@ -129,7 +129,7 @@ async def test_going_on_as_a_new_generation_undoes_nothing(engine: outlive.Engin
 
 
 async def test_a_saga_that_fails_is_undone_newest_first(engine: outlive.Engine) -> None:
-    """A saga that fails undoes its steps newest first, and its run fails with the error that caused that."""
+    """A saga that fails undoes its steps newest first, and its run fails with the error that caused that. [FE-R9]"""
     run = await engine.start(saga_sequence, ["a", "b", "c"], "fail")
 
     with pytest.raises(RunFailedError, match="planned"):

@@ -97,7 +97,7 @@ async def test_three_workers_start_one_run_for_each_tick(world: World) -> None:
 )
 @pytest.mark.any_store
 async def test_overlap_is_enforced(world: World, overlap: Overlap, expected: list[tuple[int, str]]) -> None:
-    """A tick an hour, and runs of two hours and a half; two workers. [FB-R7 CA-S4]"""
+    """A tick an hour, and runs of two hours and a half; two workers. [FB-R7 CA-S4 FE-T4]"""
     async with world.engine(schedules=True) as engine, world.engine(schedules=True):
         await engine.schedules.set("slow", outlive.every(hours=1, overlap=overlap), tick_slow)
         await engine.skip(hours=5, minutes=10)
@@ -136,7 +136,7 @@ async def test_runs_of_a_schedule_wait_in_the_queue_of_their_workflow(world: Wor
 
 @pytest.mark.any_store
 async def test_a_failing_schedule_trips_and_says_so(world: World, caplog: pytest.LogCaptureFixture) -> None:
-    """It is logged, counted, and what stands in its way; resuming it lets it go on. [CA-S5 CA-S7 CA-S9 CA-S10]"""
+    """It is logged, counted, and what stands in its way; resuming it lets it go on. [CA-S5 CA-S7 CA-S9 CA-S10 FE-T6]"""
     async with world.engine(schedules=True) as engine:
         await engine.schedules.set("feed", outlive.every(hours=1, trip_after=2), tick_failing)
         await engine.skip(hours=5)
@@ -252,7 +252,7 @@ def scheduler_of(engine: TestEngine) -> Scheduler:
 
 @pytest.mark.any_store
 async def test_missed_ticks_are_caught_up_as_the_schedule_says(world: World) -> None:
-    """A schedule catches up none, the latest or some of the ticks that passed without a worker, as it says."""
+    """A schedule catches up none, the latest or some of the ticks that passed without a worker, as it says. [FE-T5]"""
     async with world.engine(schedules=True) as engine:
         for name, catch_up in (("none", "none"), ("latest", "latest"), ("few", 3)):
             daily = outlive.cron("30 22 * * *", catch_up=catch_up, overlap="allow")  # type: ignore[arg-type]

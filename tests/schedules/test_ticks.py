@@ -57,7 +57,7 @@ def test_a_tick_after_an_instant_in_the_repeated_hour_is_never_before_it() -> No
 
 
 def test_spans_are_counted_from_1970_or_from_the_start() -> None:
-    """Whenever a worker was started, all of them agree. [CA-S1]"""
+    """Whenever a worker was started, all of them agree. [CA-S1 FE-T2]"""
     spans = outlive.every(minutes=25)
     own = outlive.every(hours=5, start=utc(6, 1, 1))
 
@@ -66,7 +66,9 @@ def test_spans_are_counted_from_1970_or_from_the_start() -> None:
 
 
 def test_several_rules_and_exclusions_make_a_calendar() -> None:
-    """Each instant once; not on a day or in a span that is excluded; from the start on, and before the end. [CA-S2]"""
+    """Each instant once; not on a day or in a span that is excluded; from the start on, and before the end.
+    [CA-S2 FE-T1]
+    """
     calendar = outlive.cron(
         "0 6 * * 1-5",
         "0 9 * * 6",
@@ -182,7 +184,7 @@ def test_an_expression_that_cannot_work_is_refused(expression: str, said: str) -
 
 
 def test_an_expression_of_six_fields_ticks_at_its_seconds() -> None:
-    """The first of six fields names the seconds of each minute that the other five name. [CA-S2]"""
+    """The first of six fields names the seconds of each minute that the other five name. [CA-S2 FE-T1]"""
     often = outlive.cron("*/20 30 6 * * *", tz="Europe/Stockholm")
     found = Ticks(often).between(microseconds_of(utc(6, 1)), microseconds_of(utc(6, 2)), 10)
 

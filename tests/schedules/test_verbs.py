@@ -141,7 +141,7 @@ async def test_a_range_is_filled_one_after_the_other(world: World) -> None:
 
 
 async def test_a_range_is_filled_at_once_where_overlap_is_allowed(world: World) -> None:
-    """A backfill of a schedule with overlap starts all runs at once, even while the schedule is paused."""
+    """A backfill of a schedule with overlap starts all runs at once, even while the schedule is paused. [FE-T5]"""
     async with world.engine(schedules=True) as engine:
         await engine.schedules.set("digest", outlive.every(minutes=1, overlap="allow"), tick_plain)
         await engine.schedules.pause("digest")
@@ -184,7 +184,7 @@ async def test_a_deleted_schedule_is_gone_and_its_runs_stay(world: World) -> Non
 
 
 async def test_schedules_are_listed_by_name(world: World) -> None:
-    """A page at a time, each with its next fires. [CA-S16]"""
+    """A page at a time, each with its next fires. [CA-S16 FE-T3]"""
     async with world.engine(worker=False) as engine:
         for name in ("b", "a", "c"):
             await engine.schedules.set(name, outlive.cron("0 6 * * *", tz="Europe/Stockholm"), tick_plain)

@@ -98,7 +98,7 @@ async def collect(engine: TestEngine, *, days: int) -> None:
 
 
 async def test_runs_go_when_they_were_kept_long_enough() -> None:
-    """Each by how it ended; an hour before that they are there, and what was not spoken of stays for ever."""
+    """Each by how it ended; an hour before that they are there, and what was not spoken of stays for ever. [FE-P3]"""
     rules = [KEEP, outlive.retention.Keep(kept_waiting, cancelled=30 * DAY)]
     async with TestEngine(retention=rules) as engine:
         await (await engine.start(kept_order, "good", id="good")).result()

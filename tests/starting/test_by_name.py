@@ -101,7 +101,8 @@ async def test_a_program_without_the_code_starts_a_run_by_name(place: Place) -> 
 
 async def test_workflows_of_workers_are_listed(memory_place: Place) -> None:
     """The workflows of workers are listed with versions and schemas, and stay known when the workers are gone.
-    [SF-R1]"""
+    [SF-R1 FE-O10]
+    """
     async with stranger(memory_place) as client:
         async with memory_place.engine() as engine:
             await described(engine)

@@ -122,7 +122,7 @@ async def tenant() -> AsyncIterator[str]:
 
 
 async def test_middleware_is_around_starts_steps_and_workflows() -> None:
-    """The first one outermost; each attempt on its own; children too."""
+    """The first one outermost; each attempt on its own; children too. [FE-A6]"""
     stage.values["failures"] = 1
     async with TestEngine(middleware=[Noting("1 "), Noting("2 ")]) as engine:
         run = await engine.start(outer, "lamp", id="run-1")

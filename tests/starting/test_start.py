@@ -64,7 +64,7 @@ async def test_keyword_arguments_are_bound_to_the_workflow(engine: outlive.Engin
 
 
 async def test_the_same_id_again_is_the_same_run(engine: outlive.Engine) -> None:
-    """Attaching to an open run neither starts another one nor disturbs it. [TS-R16]"""
+    """Attaching to an open run neither starts another one nor disturbs it. [TS-R16 FE-P10]"""
     first = await engine.start(started_and_held, "a", id="run-1")
     await stage.gate("a").reached()
     second = await engine.start(started_and_held, "b", id="run-1")

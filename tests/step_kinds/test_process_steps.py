@@ -92,7 +92,7 @@ async def test_exceptions_come_back_as_from_anywhere(engine: outlive.Engine) -> 
 
 @pytest.mark.parametrize("how", [signal.SIGSEGV, signal.SIGKILL])
 async def test_process_that_dies_fails_its_attempt_only(engine: outlive.Engine, tmp_path: Path, how: int) -> None:
-    """The next attempt has a new process; the engine and other steps go on. [SF-X9]"""
+    """The next attempt has a new process; the engine and other steps go on. [SF-X9 FE-R14]"""
     other = await engine.start(asking_process)
     run = await engine.start(dying_in_process_once, str(tmp_path / "began"), int(how))
 

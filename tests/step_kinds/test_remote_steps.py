@@ -136,7 +136,8 @@ async def test_a_task_is_claimed_and_completed(engine: TestEngine) -> None:
 
 async def test_tasks_come_in_order_from_the_queue_that_is_asked(engine: TestEngine) -> None:
     """An empty queue gives nothing when the wait is over, and a step that was not asked for stays.
-    [SF-T2 SF-T4 SF-T5 SF-T6 FB-G2]"""
+    [SF-T2 SF-T4 SF-T5 SF-T6 FB-G2 FE-R8]
+    """
     run = await engine.start(crops, [1, 2, 3])
     await engine.settle()
     before = engine.clock.now()

@@ -193,7 +193,9 @@ async def test_a_waiting_attempt_does_not_hold_up_the_rest_of_its_run(place: Pla
 
 @pytest.mark.parametrize("is_killed", [False, True])
 async def test_attempts_and_back_off_survive_a_restart(place: Place, *, is_killed: bool) -> None:
-    """An engine that stops or dies in the middle of a back-off resets neither the budget nor the clock. [SF-U9]"""
+    """An engine that stops or dies in the middle of a back-off resets neither the budget nor the clock.
+    [SF-U9 FE-R2]
+    """
     first = await place.engine().__aenter__()
     run = await first.start(retrying_slowly, 3, id="run-1")
     await waits(run)
@@ -258,7 +260,8 @@ async def test_only_what_is_worth_it_is_retried(
     engine: outlive.Engine, kind: str, attempts: int, expected: str
 ) -> None:
     """`Retry.on` says which exceptions, subclasses too, are tried again; they reach the workflow as themselves.
-    [TS-R12]"""
+    [TS-R12 FE-R1]
+    """
     run = await engine.start(retrying_picky, kind)
 
     assert expected == await in_time(run.result())

@@ -84,7 +84,7 @@ async def with_policy(policy: str, good: int, code: int = 503, after: Any = None
     ],
 )
 async def test_a_delay_grows_as_the_policy_says(policy: Retry, expected: list[float]) -> None:
-    """By a word, or by a function of the exception and the attempt; one that fails gets the usual delay."""
+    """By a word, or by a function of the exception and the attempt; one that fails gets the usual delay. [FE-R1]"""
     POLICIES["growing"] = policy
     async with TestEngine() as engine:
         run = await engine.start(with_policy, "growing", 5)

@@ -156,7 +156,7 @@ async def impatient_with_threads() -> list[str]:
 
 
 async def test_an_attempt_that_takes_too_long_is_stopped(engine: outlive.Engine) -> None:
-    """An async step is cancelled, cleans up, and its workflow gets `StepTimeoutError`."""
+    """An async step is cancelled, cleans up, and its workflow gets `StepTimeoutError`. [FE-R3]"""
     run = await engine.start(timing_out)
 
     assert f"too_slow {SHORT}" == await in_time(run.result())

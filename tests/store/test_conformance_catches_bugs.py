@@ -363,7 +363,7 @@ class ListsOldestFirst(Defective):
 
 
 def test_sound_store_passes() -> None:
-    """A store without a defect passes the suite in which the defects below are found."""
+    """A store without a defect passes the suite in which the defects below are found. [FE-P15]"""
     assert find_failures(MemoryFactory) == set()
 
 

@@ -115,7 +115,7 @@ async def test_reader_goes_on_behind_a_position(engine: outlive.Engine) -> None:
 
 
 async def test_reader_is_woken_while_the_run_goes_on(engine: outlive.Engine) -> None:
-    """It has the first item before the second one is emitted, and ends with the run."""
+    """It has the first item before the second one is emitted, and ends with the run. [FE-O4]"""
     run = await engine.start(streams_and_holds)
     reader = run.stream("words")
 

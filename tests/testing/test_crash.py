@@ -112,7 +112,7 @@ async def failing() -> None:
 
 
 async def test_a_good_workflow_survives_everything() -> None:
-    """Before and after every commit, and twice."""
+    """Before and after every commit, and twice. [FE-O12]"""
     report = await crash_everywhere(checkout, "o-1")
 
     assert report.result[:2] == ["receipt for hold of o-1", "O-1"]

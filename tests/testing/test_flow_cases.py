@@ -60,7 +60,7 @@ tests:
     ],
 )
 async def test_cases_of_a_document(name: str, problems: list[str]) -> None:
-    """Each says what it found and what was expected."""
+    """Each says what it found and what was expected. [FE-A8]"""
     document = parse_document(WORLD, known=known_here())
     (case,) = [case for case in document.tests if case.name == name]
 

@@ -35,7 +35,7 @@ async def test_a_run_that_is_killed_on_one_worker_and_ends_on_another_is_one_tra
     tmp_path: Path, command: Callable[..., Command]
 ) -> None:
     """Three processes export spans: the caller and two workers. Every span has its parent in the trace, and what the
-    first worker has done is not traced again."""
+    first worker has done is not traced again. [FE-O7]"""
     url, exporter, provider = f"sqlite:{tmp_path / 'traced.db'}", InMemorySpanExporter(), TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     worker = ("worker", str(Path(traced.__file__)), "--store", url, "--tracing")

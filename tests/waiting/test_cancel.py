@@ -70,7 +70,9 @@ async def is_cancelled(run: Any, reason: str = "enough") -> None:
 
 
 async def test_a_cancel_reaches_a_running_step(engine: outlive.Engine) -> None:
-    """The step is cancelled, the `finally` block runs with its steps and timers, then the run has ended. [FB-R17]"""
+    """The step is cancelled, the `finally` block runs with its steps and timers, then the run has ended.
+    [FB-R17 FE-R10]
+    """
     run = await engine.start(cancelled_in_step, "a")
     await stage.gate("a").reached()
     await run.cancel(reason="enough")
@@ -117,7 +119,7 @@ async def test_cancelling_twice_is_cancelling_once(engine: outlive.Engine) -> No
 
 @pytest.mark.parametrize("is_killed", [False, True])
 async def test_a_cancel_is_durable_before_it_is_delivered(place: Place, *, is_killed: bool) -> None:
-    """A cancel that was accepted while no worker ran is carried out when one starts."""
+    """A cancel that was accepted while no worker ran is carried out when one starts. [FE-R10]"""
     first = await place.engine(grace_seconds=0).__aenter__()
     await first.start(cancelled_in_step, "a", id="run-1")
     await stage.gate("a").reached()

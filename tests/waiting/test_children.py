@@ -118,7 +118,7 @@ async def parent_with_wishes() -> None:
 
 
 async def test_a_workflow_called_in_a_workflow_is_a_child(engine: outlive.Engine) -> None:
-    """It has an id of its own, a parent, and its place in the parent's journal."""
+    """It has an id of its own, a parent, and its place in the parent's journal. [FE-S12]"""
     run = await engine.start(parent_of_many, ["a"], id="run-1")
 
     assert ["a"] == await in_time(run.result())
@@ -130,7 +130,7 @@ async def test_a_workflow_called_in_a_workflow_is_a_child(engine: outlive.Engine
 
 
 async def test_children_run_side_by_side(engine: outlive.Engine) -> None:
-    """All of them are under way before one has ended, and results come in the order of the calls."""
+    """All of them are under way before one has ended, and results come in the order of the calls. [FE-S3]"""
     run = await engine.start(parent_of_held, ["a", "b", "c"], id="run-1")
     for name in "abc":
         await stage.gate(name).reached()

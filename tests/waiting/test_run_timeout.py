@@ -52,7 +52,7 @@ async def times_out(run: outlive.types.RunHandle[str]) -> None:
 
 
 async def test_a_run_that_takes_too_long_ends(place: Place) -> None:
-    """Its workflow is cancelled, cleans up, and the run has timed out. [FB-R17]"""
+    """Its workflow is cancelled, cleans up, and the run has timed out. [FB-R17 FE-R4]"""
     async with place.engine() as engine:
         run = await engine.start(timed)
         await waits(run)

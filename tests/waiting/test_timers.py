@@ -92,7 +92,7 @@ async def test_a_run_with_a_long_timer_is_suspended(place: Place) -> None:
 
 
 async def test_a_timer_waits_for_its_time_after_a_restart(place: Place) -> None:
-    """A restart neither fires a timer early nor begins it again."""
+    """A restart neither fires a timer early nor begins it again. [FE-W1]"""
     async with place.engine() as first:
         await waits(await first.start(sleeping, 2 * DAY, id="run-1"))
     place.clock.skip(seconds=DAY)

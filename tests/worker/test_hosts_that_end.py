@@ -91,7 +91,7 @@ async def note_after_a_hold(name: str) -> str:
 
 
 async def test_work_until_idle_does_everything_that_is_due_and_says_so(place: Place) -> None:
-    """Runs that succeed and fail are counted, and nothing is left."""
+    """Runs that succeed and fail are counted, and nothing is left. [FE-W7]"""
     async with place.engine(worker=False) as client:
         await client.start(notes, "a", id="a")
         await client.start(notes, "b", id="b")
@@ -279,7 +279,9 @@ async def test_workers_without_time_do_not_take_a_run_from_each_other_for_ever(p
 
 
 def test_near_its_end_a_worker_begins_only_steps_that_surely_end_before_it() -> None:
-    """A step with a short timeout begins; a step that may take any time does not, and its run is released. [TS-R24]"""
+    """A step with a short timeout begins; a step that may take any time does not, and its run is released.
+    [TS-R24 FE-W7]
+    """
 
     async def main() -> tuple[list[str], WorkDone]:
         stage.clear()

@@ -56,7 +56,7 @@ async def deterministic_race() -> list[str]:
 
 
 async def test_a_replay_sees_the_same_time_and_chance(place: Place) -> None:
-    """A run that is rebuilt from its journal asks for every step with the arguments of the first time. [TS-R7]"""
+    """A run that is rebuilt from its journal asks for every step with the arguments of the first time. [TS-R7 FE-W6]"""
     first = await place.engine().__aenter__()
     await waits(await first.start(deterministic, id="run-1"))
     await crash(first)

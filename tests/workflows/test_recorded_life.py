@@ -43,7 +43,9 @@ async def replayed_failure() -> list[str]:
 
 
 async def test_failure_is_raised_again_in_a_replay(place: Place) -> None:
-    """A replay raises the recorded exception with its attributes, and does not call the step that raised it. [TS-R6]"""
+    """A replay raises the recorded exception with its attributes, and does not call the step that raised it.
+    [TS-R6 FE-R14]
+    """
     first = await place.engine().__aenter__()
     await first.start(replayed_failure, id="run-1")
     await stage.gate("held").reached()

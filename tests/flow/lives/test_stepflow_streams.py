@@ -30,7 +30,8 @@ def events(messages: list[Message]) -> list[tuple[int, str]]:
 @pytest.mark.every_store
 async def test_events_of_a_flow_are_streamed_again_when_the_server_has_started_again(place: Place) -> None:
     """A reader that was cut off goes on behind the event that it had, and one that comes when the run has ended gets
-    all of them, with the results of steps. [SF-E1 SF-E2 SF-E4 SF-E5 SF-E6]"""
+    all of them, with the results of steps. [SF-E1 SF-E2 SF-E4 SF-E5 SF-E6 FE-O4]
+    """
     async with place.engine() as engine:
         await engine.start(SAYING, id="saying")
         await stage.gate("second").reached()

@@ -34,7 +34,7 @@ class AuditConformance(Facet):
     """`AuditTable`, and what other verbs write there."""
 
     async def test_audit_is_chained_in_order(self, store: Store, other: Store, clock: ManualClock) -> None:
-        """Numbers from 1 on, the store's time, and a hash over the row before."""
+        """Numbers from 1 on, the store's time, and a hash over the row before. [FE-O8]"""
         assert await store.read_audit(limit=9) == []
         await store.append_audit([act("start", "a"), act("cancel", "a", reason="no \0 \u2028 \U0001f600 need")])
         clock.advance(seconds=60)

@@ -44,7 +44,9 @@ class BlobsConformance(Facet):
         assert await store.get_blobs([blob(data).id]) == {blob(data).id: data}
 
     async def test_same_content_may_be_stored_again(self, store: Store) -> None:
-        """Equal bytes have one id, so writing them again, in any tree and change, changes nothing. [SF-B2 SF-B8]"""
+        """Equal bytes have one id, so writing them again, in any tree and change, changes nothing.
+        [SF-B2 SF-B8 FE-P5]
+        """
         same = blob(b"\x00same\xff")
         first, second = await begin(store, "first"), await begin(store, "second")
         await first.step(blobs=[same])

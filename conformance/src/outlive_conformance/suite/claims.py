@@ -69,7 +69,7 @@ class ClaimsConformance(Facet):
         assert await claim(store, "worker-a", limit=2) == ["third"]
 
     async def test_no_more_than_the_limit_is_claimed(self, store: Store) -> None:
-        """The others stay free, for this worker or another one."""
+        """The others stay free, for this worker or another one. [FE-R8]"""
         await hire(store, "worker-a")
         for number in range(5):
             await begin(store, f"run-{number}")
@@ -258,7 +258,7 @@ class ClaimsConformance(Facet):
     # -- The former owner ----------------------------------------------------------------------------------
 
     async def test_zombie_commits_nothing(self, store: Store, other: Store, clock: ManualClock) -> None:
-        """A worker that slept through its lease finds its next seq taken, and leaves no trace at all."""
+        """A worker that slept through its lease finds its next seq taken, and leaves no trace at all. [FE-P9]"""
         zombie, friend = await begin(store, worker="worker-a"), await begin(store, "friend", worker="worker-b")
         await send(store, message(store, "run-1"))
         clock.advance(seconds=LEASE_SECONDS + 1)

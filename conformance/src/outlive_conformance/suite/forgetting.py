@@ -30,7 +30,7 @@ class ForgettingConformance(Facet):
     """`forgets`, and what guards a journal that does."""
 
     async def test_events_before_a_snapshot_are_gone(self, store: Store) -> None:
-        """The journal begins with it, and goes on behind it. [OL-F1]"""
+        """The journal begins with it, and goes on behind it. [OL-F1 FE-P2]"""
         tree = await begin(store)
         await tree.step("a", "b", "c")
 

@@ -41,7 +41,7 @@ class JournalConformance(Facet):
         assert calls == ["", "a", "b", "c", "d", "e"]
 
     async def test_append_behind_the_end_conflicts(self, store: Store) -> None:
-        """A writer that does not know the last event writes nothing over it. [TS-S2 TS-S15]"""
+        """A writer that does not know the last event writes nothing over it. [TS-S2 TS-S15 FE-P1]"""
         tree = await begin(store)
         late = tree.twin()
         await tree.step("first")

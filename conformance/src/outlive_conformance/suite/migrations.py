@@ -134,7 +134,7 @@ class MigrationsConformance(Facet):
         assert await other.read_journal(tree.journal) == await store.read_journal(tree.journal)
 
     async def test_many_may_open_at_once(self, factory: StoreFactory) -> None:
-        """The schema is made once, and everybody waits for it."""
+        """The schema is made once, and everybody waits for it. [FE-P17]"""
         stores = await asyncio.gather(*(factory.open() for _ in range(8)))
 
         await begin(stores[0])

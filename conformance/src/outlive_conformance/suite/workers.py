@@ -21,7 +21,7 @@ class WorkersConformance(Facet):
     """`register_worker`, `redefine_worker`, `open_beat`, `end_session` and `list_workers`."""
 
     async def test_registered_worker_is_listed(self, store: Store, clock: ManualClock) -> None:
-        """With what it said of itself, and with the end of its lease by the store's clock. [SF-R1 SF-R3]"""
+        """With what it said of itself, and with the end of its lease by the store's clock. [SF-R1 SF-R3 FE-O10]"""
         worker = WorkerInfo(
             id="worker-a",
             name="höst:1",
@@ -127,7 +127,7 @@ class WorkersConformance(Facet):
         assert (listed.id, listed.is_live, listed.runs) == ("worker-a", False, 1)
 
     async def test_beat_extends_the_lease(self, store: Store, clock: ManualClock) -> None:
-        """By the store's clock, so a worker that beats in time is never taken for dead. [TS-S5 AK-L4 FB-S5]"""
+        """By the store's clock, so a worker that beats in time is never taken for dead. [TS-S5 AK-L4 FB-S5 FE-P8]"""
         await hire(store, "worker-a")
         await hire(store, "worker-b", lease_seconds=3_600)
         await begin(store, worker="worker-a")
