@@ -152,7 +152,9 @@ async def test_error_of_the_work_reaches_its_caller() -> None:
 
 async def test_a_refused_document_leaves_nothing_to_the_collector_of_garbage() -> None:
     """A refused request frees all that it had in hand when it is answered. An error and the functions through which it
-    came had referred to each other, so all of it stayed until Python's collector came: 0.4 s of the event loop. [S35]"""
+    came had referred to each other, so all of it stayed until Python's collector came: 0.4 s of the event loop.
+    [S35]
+    """
     async with TestEngine() as engine:
         caller = Caller(Api(engine))
         await caller.post("/api/v1/flows", {"document": NOT_A_FLOW})  # Modules are imported, and tables are made.

@@ -143,8 +143,9 @@ async def test_a_connection_says_which_server_it_talks_to() -> None:
 
 
 def test_a_request_has_the_headers_that_it_needs(server: Server) -> None:
-    """A request that changes something has a key by which it is known again, one with a body says of which kind that is,
-    and each has the key of the caller. The path of the address comes first, and what was not given is not in the query."""
+    """A request that changes something has a key by which it is known again. A request with a body says of which kind
+    it is, and each has the key of the caller. The path of the address comes first, and what was not given is not in the
+    query."""
     transport = Transport(f"http://127.0.0.1:{server.server_port}/a b/", key="secret", timeout=SECONDS)
     query = {"tag": ["a=1", "b=2"], "after": None, "limit": 3}
     transport.send("GET", "/runs", query=query, key="k", timeout=SECONDS, call=Call())
