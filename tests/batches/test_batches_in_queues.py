@@ -19,6 +19,7 @@ from outlive._kernel.client.slices import giving_way
 from outlive._kernel.model import Payload
 from outlive._kernel.store.contract import Outcome
 from outlive.errors import InvalidArgumentError
+from outlive.limits import Limits
 from outlive.testing import TestEngine
 from tests.engine.dying import die_at_each_commit
 from tests.engine.inside import row_of
@@ -273,7 +274,8 @@ async def test_worker_that_dies_at_any_commit_loses_and_doubles_no_item(
     monkeypatch.setattr("outlive._features.batches.workflows.TURN_SECONDS", turn_seconds)
     async with place.engine(worker=False) as client:
         batch = await client.start_batch(queued_item, range(8), queue=trio, concurrency=1, id="b")
-        async for _ in die_at_each_commit(place, "b"):
+        # Each worker claims the batch with all of its chunks, and commits for one of them at most before it dies.
+        async for _ in die_at_each_commit(place, "b", limits=Limits(attempts_max=1_000)):
             pass
         assert await batch.results() == [2 * n for n in range(8)]
         assert (await client.queues.stats("trio")).running == 0
