@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from outlive._kernel.values.outcome import RunOutcome
     from outlive._kernel.values.queue import Holder, QueueLimits, QueueState, RateTier, WaitingKey
     from outlive._kernel.values.run import Run, Wait
+    from outlive._kernel.values.step_info import StepInfo
     from outlive._kernel.values.worker import Worker
     from outlive._kernel.values.workflow import WorkflowInfo
     from outlive.engine.any_engine import AnyEngine, SyncBatch, SyncBulkOperation, SyncEngine, SyncRunHandle
@@ -114,6 +115,7 @@ __all__ = [
     "StartedRun",
     "Step",
     "StepContext",
+    "StepInfo",
     "StepUnderWay",
     "StoredFlow",
     "StreamItem",
@@ -193,6 +195,7 @@ _HOMES = {
     "StartedRun": "outlive._kernel.model.trigger",
     "Step": "outlive._kernel.define.step",
     "StepContext": "outlive._kernel.define.in_step",
+    "StepInfo": "outlive._kernel.values.step_info",
     "StepUnderWay": "outlive._kernel.model.under_way",
     "StoredFlow": "outlive._features.flows.verbs",
     "StreamItem": "outlive._kernel.client.streams",

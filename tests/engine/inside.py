@@ -287,9 +287,10 @@ async def go_silent(store: Any, worker_id: str) -> None:
 
 
 async def describe_now(engine: outlive.Engine) -> None:
-    """Let it describe its workflows now, and not a second after its start."""
+    """Let it describe its workflows and its steps now, and not a second after its start."""
     assert engine._parts.describer is not None
     await engine._parts.describer.hurry()
+    await engine._parts.describer.describe_steps()
 
 
 async def journal_of(thing: Any, run_id: str = "") -> list[AnyEvent]:

@@ -115,6 +115,21 @@ async def test_a_key_for_some_queues_claims_from_no_other(engine: TestEngine) ->
     assert task["input"] == 7
 
 
+async def test_a_key_for_some_queues_lists_steps_of_no_other(engine: TestEngine) -> None:
+    """A worker for video says nothing about the steps of payments, and nothing that a document would take for a step
+    of Python. [S3]"""
+    bound = await caller(engine, "worker", queues=["gpu"])
+    steps = {"refund": {"input": {"type": "integer"}}, "payments/refund": {}, "outlive.mocked": {}}
+    for queue in ("payments", "default"):
+        assert (await bound.post(f"{TASKS}/claim", {**WANTED, "queue": queue, "steps": steps})).status == 403
+    assert (await bound.post(f"{TASKS}/claim", {**WANTED, "wait": 0, "steps": steps})).status == 200
+
+    listed = [it.name for it in await engine.workers.steps() if it.queue]
+
+    assert listed == ["gpu/outlive.mocked", "gpu/refund"]
+    assert (await bound.get("/api/v1/workers/steps")).status == 403, "it can do nothing but work"
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [

@@ -329,8 +329,8 @@ export interface CheckedView {
 /** Which task is wanted. */
 export interface ClaimTask {
   queue: string;
-  /** The names of the remote steps that the caller can do. */
-  steps: string[];
+  /** The names of the remote steps that the caller can do; or each name with the schemas of the step. */
+  steps: string[] | Record<string, StepSchemas>;
   /** The name of the caller, for people. */
   worker?: string;
   /** How long the task is the caller's without a heartbeat; then another one may claim it. */
@@ -1671,6 +1671,31 @@ export interface StartedRuns {
   items: StartOutcome[];
 }
 
+/** One step that a live worker runs: of Python, or a remote step of a worker in any language. */
+export interface StepInfo {
+  /** The name by which a document calls it: `shop.reserve`, or `gpu/resize` for a remote step. */
+  name: string;
+  /** The queue from which remote workers take it; empty for a step of Python. */
+  queue: string;
+  /**
+   * The JSON Schema of its arguments, an object by name, or of the input of a remote step; null if its workers have not
+   * described it.
+   */
+  arguments: Record<string, unknown> | null;
+  /** The JSON Schema of its result; null if it can be anything. */
+  result: Record<string, unknown> | null;
+  /** How many live workers run it. */
+  workers: number;
+}
+
+/** The schemas of a remote step, for people and for checks of documents. */
+export interface StepSchemas {
+  /** The JSON Schema of its input: at most 8,192 bytes, 500 maps and lists, and 20 levels. */
+  input?: Record<string, unknown> | null;
+  /** The JSON Schema of its output, with the same limits. */
+  output?: Record<string, unknown> | null;
+}
+
 /** A step that runs now, as people and programs see it: what `run.steps()` gives. */
 export interface StepUnderWay {
   /** The run that called it: a child of the run that was asked for, or that run itself. */
@@ -1695,6 +1720,11 @@ export interface StepUnderWay {
   arguments: unknown;
   /** For a remote step: the id of its task. */
   task: string;
+}
+
+/** Steps of workers. */
+export interface StepsList {
+  items: StepInfo[];
 }
 
 /** The steps of a run that run now. */
@@ -1882,6 +1912,11 @@ export interface Worker {
   definitions: string[];
   /** The definitions of Outlive itself that it can run, such as the workflow of verbs for many runs. */
   built_in: string[];
+  /**
+   * The steps that it runs, by the names that documents have for them: `shop.reserve`, or `gpu/resize` for a remote
+   * worker.
+   */
+  steps: string[];
   /** The fault of its row, if the row is damaged. */
   fault: string;
 }
@@ -3560,6 +3595,17 @@ export class WorkersOperations {
    */
   list(options?: RequestOptions): Promise<WorkersList> {
     return this.#to.json("GET", `/api/v1/workers`, { options });
+  }
+
+  /**
+   * The steps that live workers run, by name: what each takes and gives, as workers have said.
+   *
+   * Steps of Python and remote steps; a remote step has the name of its queue in front, as in a document.
+   *
+   * Needs the scope `viewer`.
+   */
+  steps(options?: RequestOptions): Promise<StepsList> {
+    return this.#to.json("GET", `/api/v1/workers/steps`, { options });
   }
 }
 

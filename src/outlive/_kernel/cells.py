@@ -12,6 +12,7 @@ from outlive._kernel.model.pause import PAUSES_CELL
 from outlive._kernel.model.queue import QUEUE_CELLS
 from outlive._kernel.model.stalls import STALLS_CELL
 from outlive._kernel.model.under_way import UNDER_WAY_CELLS
+from outlive._kernel.model.worker_steps import STEPS_CELL
 
 KERNEL_CELLS = (
     Cells(name=WORKFLOWS_CELL, holds="the workflows that workers have described"),
@@ -22,5 +23,6 @@ KERNEL_CELLS = (
     Cells(name=QUEUE_CELLS, holds="a queue: its limits, and whether it is paused", verb="queue.change"),
     Cells(name=REQUESTS_CELL, holds="the ids that requests for several runs were given"),
     Cells(name=STALLS_CELL, holds="the runs that blocked event loops"),
+    Cells(name=STEPS_CELL, holds="what the steps of workers take and give"),
     Cells(name=UNDER_WAY_CELLS, holds="the steps that a worker is in, by its session"),
 )

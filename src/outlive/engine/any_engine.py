@@ -974,6 +974,7 @@ class SyncWorkers(Blocking):
 
     if TYPE_CHECKING:
         list = Verb(WorkerVerbs.list)
+        steps = Verb(WorkerVerbs.steps)
 
 
 class SyncEvents(Blocking):

@@ -21,6 +21,7 @@ from outlive._kernel.model import given
 from outlive._kernel.model.queue import Queue
 from outlive._kernel.model.trigger import Sent, TriggerInfo
 from outlive._kernel.values.queue import QueueState
+from outlive._kernel.values.step_info import StepInfo
 from outlive._kernel.values.worker import Worker
 from outlive._kernel.values.workflow import WorkflowInfo
 
@@ -68,6 +69,11 @@ class WorkerVerbs(Protocol):
     async def list(self) -> builtins.list[Worker]:
         """See `Workers`."""
 
+    async def steps(self) -> builtins.list[StepInfo]:
+        """The steps that live workers run, by name: what each takes and gives, as workers have said.
+
+        Steps of Python and remote steps; a remote step has the name of its queue in front, as in a document."""
+
 
 class WorkflowVerbs(Protocol):
     """`engine.workflows`."""
@@ -82,7 +88,7 @@ class TaskVerbs(Protocol):
     async def claim(
         self,
         queue: str,
-        steps: Sequence[str],
+        steps: Sequence[str] | Mapping[str, Mapping[str, Any]],
         *,
         worker: str = "",
         lease_seconds: float = LEASE_SECONDS,

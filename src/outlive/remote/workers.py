@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 
+from outlive._kernel.values.step_info import StepInfo
 from outlive._kernel.values.worker import Worker
 from outlive._kernel.values.workflow import WorkflowInfo
 from outlive.remote.connection import Connection
@@ -18,6 +19,11 @@ class RemoteWorkers:
     async def list(self) -> builtins.list[Worker]:
         """See `Workers`."""
         items: builtins.list[Worker] = (await self._connection.operate("workers.list")).items
+        return items
+
+    async def steps(self) -> builtins.list[StepInfo]:
+        """See `Workers.steps`."""
+        items: builtins.list[StepInfo] = (await self._connection.operate("workers.steps")).items
         return items
 
 

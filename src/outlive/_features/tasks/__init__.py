@@ -4,5 +4,6 @@ from outlive._kernel.feature import Feature
 
 FEATURE = Feature(
     name="tasks",
+    in_engine="outlive._features.tasks.in_engine",
     operations=("outlive._features.tasks.operations",),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from msgspec import UNSET
+from msgspec.structs import asdict
 
 import outlive.errors as e
 from outlive._features.tasks.values import TaskNotice
@@ -30,7 +31,7 @@ async def claim_task(call: Call, body: ClaimTask) -> Claimed:
         call.check_again,
         call.engine.tasks,
         body.queue,
-        body.steps,
+        body.steps if isinstance(body.steps, list) else {name: asdict(each) for name, each in body.steps.items()},
         worker=body.worker,
         lease_seconds=lease,
         wait=wait,

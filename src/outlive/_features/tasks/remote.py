@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from outlive._features.tasks.values import Task, TaskNotice
-from outlive._features.tasks.verbs import LEASE_SECONDS, WAIT_SECONDS_MAX
+from outlive._features.tasks.verbs import LEASE_SECONDS, WAIT_SECONDS_MAX, Steps
 from outlive._kernel.journal.plain import plain_json
 from outlive._kernel.model import given
 from outlive.remote.connection import Connection
@@ -26,7 +26,7 @@ class RemoteTasks:
     async def claim(
         self,
         queue: str,
-        steps: Sequence[str],
+        steps: Steps,
         *,
         worker: str = "",
         lease_seconds: float = LEASE_SECONDS,
@@ -36,7 +36,8 @@ class RemoteTasks:
         loop, where = asyncio.get_running_loop(), "engine.tasks.claim"
         names = given.texts(where, "steps", steps, like="resize")
         deadline = loop.time() + given.number(where, "wait", wait, least=0, most=WAIT_SECONDS_MAX, like=20)
-        wanted = {"queue": queue, "steps": names, "worker": worker, "lease_seconds": lease_seconds}
+        said = plain_json(where, dict(steps)) if isinstance(steps, Mapping) else names
+        wanted = {"queue": queue, "steps": said, "worker": worker, "lease_seconds": lease_seconds}
         while True:
             seconds = max(0.0, min(WAIT_SECONDS, deadline - loop.time()))
             found = await self._connection.operate("tasks.claim", body={**wanted, "wait": seconds}, patience=seconds)

@@ -19,6 +19,7 @@ from typing import Any
 
 import msgspec
 
+from outlive._features.tasks.listing import RemoteListing
 from outlive._features.tasks.values import Task, TaskNotice
 from outlive._kernel.client.client import Client
 from outlive._kernel.client.closing import end_message, trace_ends
@@ -45,11 +46,12 @@ from outlive._kernel.journal.value import TAGGED
 from outlive._kernel.model import Failure, Payload, Run, RunStatus, definition_key, given
 from outlive._kernel.model.instant import MICROSECONDS
 from outlive._kernel.model.payload import Blob
-from outlive._kernel.model.queue import queue_names
-from outlive._kernel.model.remote import OF_REMOTE, VERSION, RemoteTerms, remote_step_of
+from outlive._kernel.model.queue import DEFAULT, queue_names
+from outlive._kernel.model.remote import OF_REMOTE, VERSION, RemoteTerms, remote_step_of, use_of
 from outlive._kernel.model.worker import is_lease_of, remote_name, remote_session_id
+from outlive._kernel.model.worker_steps import StepShape, schema_of_stranger, steps_mark
 from outlive._kernel.store.contract import Change, Ended, InboxMessage, MessageKind, Outcome, WorkerInfo
-from outlive.errors import ConfigurationError, RunNotFoundError
+from outlive.errors import ArgumentTypeError, ConfigurationError, RunNotFoundError
 from outlive.errors.run import TaskEndedError, TaskLeaseLostError, TaskNotFoundError, TaskOutputError
 
 PREFIX = "olt"
@@ -67,12 +69,14 @@ Wait = Callable[[asyncio.Future[Any], float | None], Coroutine[Any, Any, None]]
 """Waits for a future, so many seconds at most."""
 Check = Callable[[], Awaitable[None]]
 """Raises if a caller may have no task any longer."""
+Steps = Sequence[str] | Mapping[str, Mapping[str, Any]]
+"""The names of remote steps; or each with its JSON Schemas, `input` and `output`."""
 MakeEvent = Callable[[int], RunSucceeded | RunFailed | RunCancelled | RunPublished]
 """Makes the next event of a task, given the time."""
 
 
 async def claim_while(
-    check: Check, tasks: Tasks, queue: str, steps: Sequence[str], *, worker: str, lease_seconds: float, wait: float
+    check: Check, tasks: Tasks, queue: str, steps: Steps, *, worker: str, lease_seconds: float, wait: float
 ) -> Task | None:
     """Take the next task for a caller who may lose its rights while it waits. See `Tasks.claim`.
 
@@ -92,13 +96,14 @@ class Tasks:
 
     def __init__(self, client: Client) -> None:
         self._access, self._wait, self._attempts_max = client.access, client.wait, client.limits.attempts_max
+        self._listing = RemoteListing()
 
     # -- Claiming --------------------------------------------------------------------------------------------
 
     async def claim(
         self,
         queue: str,
-        steps: Sequence[str],
+        steps: Steps,
         *,
         worker: str = "",
         lease_seconds: float = LEASE_SECONDS,
@@ -107,17 +112,20 @@ class Tasks:
         """Take the next task of a queue; None if there is none within `wait` seconds.
 
         Args:
-            steps: the names of the remote steps that the program can do.
+            steps: the names of the remote steps that the program can do; or each name with the JSON Schemas of what the
+                step takes and gives, `{"resize": {"input": {...}, "output": {...}}}`, which `engine.workers.steps`
+                lists and documents are checked with.
             worker: what people call the program.
             lease_seconds: how long the task is the program's without a heartbeat; then another one may claim it.
         """
         return await self._take(queue, steps, worker=worker, lease_seconds=lease_seconds, wait=wait, check=_allow)
 
     async def _take(
-        self, queue: str, steps: Sequence[str], *, worker: str, lease_seconds: float, wait: float, check: Check
+        self, queue: str, steps: Steps, *, worker: str, lease_seconds: float, wait: float, check: Check
     ) -> Task | None:
         where = "engine.tasks.claim"
         names = given.texts(where, "steps", steps, like="resize")
+        said = _said(where, names, steps)
         if not names or len(names) > STEPS_MAX:
             raise ConfigurationError(f"{where}: give the names of 1 to {STEPS_MAX} remote steps as steps")
         (line,) = queue_names(where, [queue]) or ("",)
@@ -125,19 +133,21 @@ class Tasks:
         patience = given.number(where, "wait", wait, least=0, most=WAIT_SECONDS_MAX, like=20)
         store = self._access.store
         caller, lease = remote_name(worker), new_token(PREFIX).text
+        definitions = tuple(definition_key(OF_REMOTE + name, VERSION) for name in names)
         info = WorkerInfo(
             id=remote_session_id(caller, lease),
             name=caller,
-            definitions=tuple(definition_key(OF_REMOTE + name, VERSION) for name in names),
+            definitions=(*definitions, steps_mark(use_of(line, name) for name in said)),
             started_at=store.now(),
             expires_at=0,
         )
         # Live for as long as it may wait; the lease of a task begins with its claim.
         await store.register_worker(info, lease_seconds=seconds + patience)
+        await self._listing.note(store, line or DEFAULT, said, seconds=patience)
         task: Task | None = None
         try:
             until_at = store.now() + round(patience * MICROSECONDS)
-            found = await self._claim(info, lease, line, seconds, until_at=until_at, check=check)
+            found = await self._claim(info, definitions, lease, line, seconds, until_at=until_at, check=check)
             if found is not None:
                 await check()
             task = found
@@ -148,11 +158,19 @@ class Tasks:
         return task
 
     async def _claim(
-        self, info: WorkerInfo, lease: str, line: str, seconds: float, *, until_at: int, check: Check
+        self,
+        info: WorkerInfo,
+        definitions: Sequence[str],
+        lease: str,
+        line: str,
+        seconds: float,
+        *,
+        until_at: int,
+        check: Check,
     ) -> Task | None:
         store, pause = self._access.store, POLL_FIRST_SECONDS
         while True:
-            claims = (await store.claim_runs(info.id, info.definitions, limit=1, queues=[line])).claims
+            claims = (await store.claim_runs(info.id, definitions, limit=1, queues=[line])).claims
             if claims and (task := await self._begin(claims[0].run, lease, seconds)) is not None:
                 return task
             if not claims:
@@ -233,6 +251,8 @@ class Tasks:
         if not await self._renew(session, seconds):
             _session_of(await self._run_of(task_id), lease)
             raise TaskLeaseLostError(task_id)
+        step = remote_step_of(run.workflow)
+        await self._listing.note(self._access.store, run.queue or DEFAULT, _listed([step]), seconds=seconds)
         cancel = await self._cancel_of(run)
         return TaskNotice(
             is_cancelled=cancel is not None,
@@ -363,6 +383,29 @@ class Tasks:
         if not remote_step_of(run.workflow):
             raise TaskNotFoundError(task_id)
         return run
+
+
+def _said(where: str, names: Sequence[str], steps: Steps) -> dict[str, StepShape | None]:
+    """The steps of a claim that documents can call, each with its schemas if they are given.
+
+    Raises:
+        ArgumentTypeError, InvalidArgumentError: a schema is none, or too large.
+    """
+    said = _listed(names)
+    if isinstance(steps, Mapping):
+        for name, schemas in plain_json(where, dict(steps)).items():
+            if not isinstance(schemas, dict) or schemas.keys() - {"input", "output"}:
+                wanted = "give the schemas of a step as {'input': {...}, 'output': {...}}"
+                raise ArgumentTypeError(where, "steps", schemas, wanted)
+            found = {key: schema_of_stranger(where, "steps", each) for key, each in schemas.items()}
+            if name in said and any(found.values()):
+                said[name] = StepShape(found.get("input", {}), found.get("output", {}))
+    return said
+
+
+def _listed(names: Sequence[str]) -> dict[str, StepShape | None]:
+    """The names that a document can say; a worker may ask for any."""
+    return {name: None for name in names if given.is_label(name)}
 
 
 def _session_of(run: Run, lease: str) -> str:

@@ -13,12 +13,24 @@ from outlive.http.wire.page import Json, Key, Name, Span
 LeaseSeconds = Annotated[float, Meta(ge=1, le=LEASE_SECONDS_MAX)]
 
 
+class StepSchemas(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """The schemas of a remote step, for people and for checks of documents."""
+
+    input: dict[str, Any] | None = None
+    """The JSON Schema of its input: at most 8,192 bytes, 500 maps and lists, and 20 levels."""
+    output: dict[str, Any] | None = None
+    """The JSON Schema of its output, with the same limits."""
+
+
 class ClaimTask(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which task is wanted."""
 
     queue: Name
-    steps: Annotated[list[Name], Meta(min_length=1, max_length=STEPS_MAX)]
-    """The names of the remote steps that the caller can do."""
+    steps: (
+        Annotated[list[Name], Meta(min_length=1, max_length=STEPS_MAX)]
+        | Annotated[dict[Name, StepSchemas], Meta(min_length=1, max_length=STEPS_MAX)]
+    )
+    """The names of the remote steps that the caller can do; or each name with the schemas of the step."""
     worker: Annotated[str, Meta(max_length=200)] = ""
     """The name of the caller, for people."""
     lease_seconds: LeaseSeconds = LEASE_SECONDS

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import builtins
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextvars import Context
 from difflib import get_close_matches
 from typing import Any
@@ -34,7 +34,8 @@ from outlive._kernel.model import definition_key, given
 from outlive._kernel.model.giver import MAY, MAY_ALL, gives_freely, overrides_shown, say
 from outlive._kernel.model.instant import MICROSECONDS
 from outlive._kernel.model.state_graph import StateGraph
-from outlive._kernel.replay.command import WorkflowSpec
+from outlive._kernel.model.worker_steps import STEPS_CELL, StepShape, steps_in, with_own
+from outlive._kernel.replay.command import StepSpec, WorkflowSpec
 from outlive._kernel.store.contract import Store
 from outlive._kernel.values.workflow import WorkflowInfo
 from outlive._tasks import in_callback, own_task
@@ -56,7 +57,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Describer:
-    """Describes the workflows of a worker in its store."""
+    """Describes the workflows of a worker in its store, and a moment later its steps."""
 
     def __init__(self, store: Store, registry: Registry) -> None:
         self._store, self._registry = store, registry
@@ -65,7 +66,7 @@ class Describer:
 
     def start(self, seconds: float = DESCRIBE_SECONDS) -> None:
         """Describe them in a moment."""
-        self._timer = asyncio.get_running_loop().call_later(seconds, self._begin, context=Context())
+        self._begin_in(seconds, self._run)
 
     async def hurry(self) -> None:
         """Describe them now; if that fails, later."""
@@ -80,20 +81,34 @@ class Describer:
         if self._task is not None:
             self._task.cancel()
 
-    def _begin(self) -> None:
-        self._task = own_task(self._run(), name="outlive-describe")
+    def _begin_in(self, seconds: float, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        def begin() -> None:
+            self._task = own_task(work(), name="outlive-describe")
+
+        self._timer = asyncio.get_running_loop().call_later(seconds, begin, context=Context())
 
     async def _run(self) -> None:
-        try:
-            await self.describe()
-        except Exception as error:  # It must not end the worker, which needs none of this.
-            level = logging.INFO if isinstance(error, StoreError) else logging.ERROR
-            log.log(level, "the workflows of this worker are not described yet: %r", error)
+        if await self._did(self.describe, "workflows"):
+            self._begin_in(DESCRIBE_SECONDS, self._run_steps)
+        else:
             self.start(AGAIN_SECONDS)
         self.check()
 
+    async def _run_steps(self) -> None:
+        if not await self._did(self.describe_steps, "steps"):
+            self._begin_in(AGAIN_SECONDS, self._run_steps)
+
+    async def _did(self, describe: Callable[[], Awaitable[None]], what: str) -> bool:
+        try:
+            await describe()
+        except Exception as error:  # It must not end the worker, which needs none of this.
+            level = logging.INFO if isinstance(error, StoreError) else logging.ERROR
+            log.log(level, "the %s of this worker are not described yet: %r", what, error)
+            return False
+        return True
+
     async def describe(self) -> None:
-        """Write what is new or has changed, if anything."""
+        """Write the workflows that are new or have changed, if any."""
         own = {
             definition_key(spec.name, spec.version): replace(described_of(spec), graph=_graph_of(spec))
             for spec in (*self._registry.workflows(), *self._registry.steps_by_name())
@@ -105,6 +120,14 @@ class Describer:
             return (held if held is not None and merged == known else _encode(merged)), None
 
         await self._store.change_cell(WORKFLOWS_CELL, add)
+
+    async def describe_steps(self) -> None:
+        """Write the steps that are new or have changed, if any."""
+        specs = (self._registry.find_step(name) for name in self._registry.own_step_names())
+        own = {spec.name: shape_of_step(spec) for spec in specs if spec is not None}
+        workers = await self._store.list_workers(with_runs=False)
+        live = {name for worker in workers if worker.is_live for name in steps_in(worker.definitions)}
+        await self._store.change_cell(STEPS_CELL, lambda held, _: (with_own(held, own, live), None))
 
     def check(self) -> None:
         """Say in the log what a replay cannot repeat in the source of the workflows, once in this process."""
@@ -139,6 +162,12 @@ def described_of(spec: WorkflowSpec) -> Described:
         found = describe(spec.signature, spec.fn, timeout_seconds=spec.timeout_seconds, queue=queue, signals=kinds)
         _DESCRIBED[spec.signature] = found
     return found
+
+
+def shape_of_step(spec: StepSpec) -> StepShape:
+    """The arguments and the result of a step of this process, as schemas."""
+    described = describe(spec.signature, spec.fn)
+    return StepShape(described.arguments, described.result)
 
 
 def _graph_of(spec: WorkflowSpec) -> StateGraph | None:

@@ -200,6 +200,10 @@ class Registry:
         """The names of the steps that users have defined."""
         return list(self._steps)
 
+    def own_step_names(self) -> list[str]:
+        """The names of the steps that users have defined, without those of Outlive itself."""
+        return [name for name in self._steps if not name.startswith(RESERVED)]
+
     def set_current(self, name: str, version: int) -> None:
         """Say which version is meant when only the name is given."""
         self._current[name] = version

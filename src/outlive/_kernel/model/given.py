@@ -86,6 +86,11 @@ def label(where: str, value: object, *, name: str = "name", like: str = "charge"
     return plain
 
 
+def is_label(value: str) -> bool:
+    """Whether identities in journals, URLs and flows can take a name."""
+    return 0 < len(value) <= LABEL_CHARACTERS_MAX and _LABEL.fullmatch(value) is not None
+
+
 def texts(where: str, name: str, values: object, *, like: str) -> tuple[str, ...]:
     """Several texts, in a list or another collection."""
     if isinstance(values, str) or not isinstance(values, Collection):

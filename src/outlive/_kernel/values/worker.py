@@ -33,6 +33,9 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
     """The definitions that it can run, as `workflow@version`."""
     built_in: tuple[str, ...]
     """The definitions of Outlive itself that it can run, such as the workflow of verbs for many runs."""
+    steps: tuple[str, ...] = ()
+    """The steps that it runs, by the names that documents have for them: `shop.reserve`, or `gpu/resize` for a remote
+    worker."""
     fault: str
     """The fault of its row, if the row is damaged."""
 

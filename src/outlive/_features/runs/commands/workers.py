@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from outlive._features.runs.commands.workflows import taken_by
 from outlive.cli.edge import Group, ask, json_option, place_option, print_json, print_table
 from outlive.cli.paint import span
 
@@ -36,6 +37,25 @@ def list_(*, url: str, as_json: bool) -> None:
         return
     rows = [[worker.name, _status(worker), _lease(worker), f"{worker.runs:,}", _workflows(worker)] for worker in found]
     print_table(["worker", "status", "lease", "runs", "workflows"], rows)
+
+
+@workers.command()
+@place_option
+@json_option
+def steps(*, url: str, as_json: bool) -> None:
+    """List the steps that live workers run, of Python and remote ones, with what each takes.
+
+    A flow calls each by its name here. QUEUE/STEP is a remote step, which a program in any language takes.
+    """
+    found = ask(url, lambda engine: engine.workers.steps())
+    if as_json:
+        print_json(found)
+        return
+    if not found:
+        click.echo("no live worker has said which steps it runs", err=True)
+        return
+    rows = [[it.name, f"{it.workers:,}", taken_by(it.arguments, is_remote=bool(it.queue))] for it in found]
+    print_table(["step", "workers", "arguments"], rows)
 
 
 def _status(worker: Worker) -> str:

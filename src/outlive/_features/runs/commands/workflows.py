@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from outlive.cli.edge import Group, ask, json_option, place_option, print_json, print_table
-
-if TYPE_CHECKING:
-    from outlive._kernel.values.workflow import WorkflowInfo
 
 
 @click.group(cls=Group)
@@ -31,15 +28,19 @@ def list_(*, url: str, as_json: bool) -> None:
         return
     print_table(
         ["workflow", "version", "workers", "arguments"],
-        [[it.name, str(it.version), f"{it.workers:,}", _arguments(it)] for it in found],
+        [[it.name, str(it.version), f"{it.workers:,}", taken_by(it.arguments)] for it in found],
     )
 
 
-def _arguments(info: WorkflowInfo) -> str:
-    if info.arguments is None:
+def taken_by(arguments: dict[str, Any] | None, *, is_remote: bool = False) -> str:
+    """The arguments that a schema describes, in a line. That of a remote step comes from its worker, and may be any
+    JSON."""
+    if arguments is None:
         return "-"
-    properties: dict[str, Any] = info.arguments.get("properties", {})
-    needed = set(info.arguments.get("required", ()))
+    properties, required = arguments.get("properties"), arguments.get("required")
+    if not isinstance(properties, dict):
+        return _type(arguments) if is_remote else "none"
+    needed = required if isinstance(required, list) else []
     shown = [f"{name}: {_type(each)}" + ("" if name in needed else "?") for name, each in properties.items()]
     return ", ".join(shown) or "none"
 
@@ -51,4 +52,4 @@ def _type(schema: Any) -> str:
     if "$ref" in schema:
         return str(schema["$ref"]).rpartition("/")[2]
     kind = schema.get("type", "any")
-    return " or ".join(kind) if isinstance(kind, list) else str(kind)
+    return " or ".join(map(str, kind)) if isinstance(kind, list) else str(kind)
