@@ -5,6 +5,7 @@ Each is used twice here, as a webhook or a cron provider does that delivers twic
 """
 
 import asyncio
+from datetime import timedelta
 
 import outlive
 from outlive.testing import TestEngine
@@ -52,8 +53,9 @@ async def main() -> None:
 
         await engine.skip(hours=2)
         ticks = await engine.count(tags={"schedule": "nightly"})
-        start = engine.now().replace(minute=0, second=0, microsecond=0)
-        filled = await engine.schedules.backfill("nightly", start, engine.now())  # ids of ticks
+        filled = await engine.schedules.backfill(
+            "nightly", engine.now() - timedelta(hours=2), engine.now()
+        )  # ids of ticks
         print("ticks:", ticks, "started again:", filled)
 
 

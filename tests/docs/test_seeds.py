@@ -16,6 +16,8 @@ from pathlib import Path
 import pytest
 
 from outlive._kernel.define.registry import REGISTRY
+from outlive_conformance.servers.etcd import EtcdServer
+from outlive_conformance.servers.postgres import PostgresServer
 from tests.docs.page import ROOT
 
 SEEDS = sorted((ROOT / "examples" / "seeds").glob("*.py"))
@@ -69,19 +71,54 @@ def test_an_example_prints_what_it_says(
     monkeypatch.chdir(tmp_path)
     if path.stem in ON_A_SERVER:
         server = request.getfixturevalue("postgres_server")
-        monkeypatch.setenv("DATABASE_URL", f"{server.url(server.create_database(path.stem))}?allow_unsafe=true")
+        monkeypatch.setenv("DATABASE_URL", new_database(server, path.stem))
+
+    play(path)
+
+    assert said_by(path) == without_spaces_at_ends(capfd.readouterr().out)
+
+
+@pytest.mark.slow
+def test_deployments_of_stepflow_are_the_same_on_a_server_with_leases_in_etcd(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    postgres_server: PostgresServer,
+    etcd_program: None,
+) -> None:
+    """The third pattern of its page was to come."""
+    [path] = [path for path in SEEDS if path.stem == "stepflow_deployments"]
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("STORE", new_database(postgres_server, "deployments"))
+    with EtcdServer() as etcd:
+        monkeypatch.setenv("LEASE", etcd.url("flows"))
+
+        play(path)
+
+    assert said_by(path) == without_spaces_at_ends(capfd.readouterr().out)
+
+
+def new_database(server: PostgresServer, name: str) -> str:
+    """The address of an empty one; the server of tests may forget when the power fails."""
+    return f"{server.url(server.create_database(name))}?allow_unsafe=true"
+
+
+def said_by(path: Path) -> str:
+    """What an example says that it prints."""
     _, _, comment = path.read_text("utf-8").partition(PRINTS)
+    assert comment
+    return printed(comment)
+
+
+def play(path: Path) -> None:
+    """Run an example to its end; no other test sees what it defines."""
     spec = importlib.util.spec_from_file_location(f"seeds_{path.stem}", path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     with REGISTRY.apart():
         spec.loader.exec_module(module)
-
         asyncio.run(asyncio.wait_for(module.main(), 50))
-
-    assert comment
-    assert without_spaces_at_ends(capfd.readouterr().out) == printed(comment)
 
 
 @pytest.mark.parametrize("path", KILLED, ids=lambda path: path.stem)
