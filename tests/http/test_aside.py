@@ -66,9 +66,9 @@ async def checking(monkeypatch: pytest.MonkeyPatch, new_work: Callable[[], Block
     """The check of a document, which does not end before it may."""
     work = new_work()
 
-    def check_slowly(text: str) -> Any:
+    def check_slowly(*given: Any) -> Any:
         work()
-        return check_text(text)
+        return check_text(*given)
 
     monkeypatch.setattr(graphs, "check_text", check_slowly)
     return work

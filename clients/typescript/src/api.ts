@@ -2723,7 +2723,8 @@ export class FlowsOperations {
   /**
    * Say what is wrong with a document, each mistake with its line, and draw it; nothing is stored, nothing runs.
    *
-   * Steps that this server does not have are warnings: workers may have them.
+   * It is checked with the steps that live workers run, unless the key is for some workflows or tags. Steps that neither
+   * workers nor this server have are warnings: workers that begin later may have them.
    *
    * Needs the scope `viewer`.
    */

@@ -8,8 +8,10 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 
 import outlive.errors as e
+from outlive._features.flows.document.known_names import Listed
 from outlive._features.flows.graph_wire import GraphView, graph_view
 from outlive._features.flows.graphs import MachineGraph, check_text, graph_of_document
+from outlive._features.flows.library.listed import ListedNames
 from outlive._features.flows.operations import MISSING, DocumentText, FlowQuery, flows_of, input_of, unlisted
 from outlive.errors.document import FlowError, Problem, dotted
 from outlive.errors.program import UnknownWorkflowError
@@ -68,13 +70,17 @@ class VersionQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 async def check_flow(call: Call, body: CheckFlow) -> CheckedView:
     """Say what is wrong with a document, each mistake with its line, and draw it; nothing is stored, nothing runs.
 
-    Steps that this server does not have are warnings: workers may have them.
+    It is checked with the steps that live workers run, unless the key is for some workflows or tags. Steps that neither
+    workers nor this server have are warnings: workers that begin later may have them.
     """
-    return await call.beside(partial(_checked, call, body.document))
+    # A key that may not list the steps of all must not learn them from a check.
+    sees_steps = call.principal.may_use("viewer", "store")
+    listed = await call.view.verbs_of(ListedNames).read() if sees_steps else None
+    return await call.beside(partial(_checked, call, body.document, listed))
 
 
-def _checked(call: Call, text: str) -> CheckedView:
-    found = check_text(text)
+def _checked(call: Call, text: str, listed: Listed | None) -> CheckedView:
+    found = check_text(text, listed)
     problems = [*found.problems, *(unlisted(call, text) if found.document is not None else [])]
     in_order = sorted(problems, key=lambda each: (each.line, each.column))
     return CheckedView(

@@ -26,6 +26,7 @@ from outlive.errors.document import FlowError, Problem
 from outlive.errors.flow import FlowDamagedError
 
 if TYPE_CHECKING:
+    from outlive._features.flows.document.known_names import Listed
     from outlive._features.flows.document.model import Document
     from outlive._kernel.client.client import Client
     from outlive._kernel.client.following import JournalEntry
@@ -86,20 +87,21 @@ class CheckedText(NamedTuple):
     """None also if steps wait for each other."""
 
 
-def check_text(text: str) -> CheckedText:
-    """The problems of a text, and the graph of the part that can be read. Nothing of it runs."""
+def check_text(text: str, listed: Listed | None = None) -> CheckedText:
+    """The problems of a text, and the graph of the part that can be read. Nothing of it runs. `listed`: what workers
+    run, beside what this process has."""
     with collection_paused():
-        return _checked(text)
+        return _checked(text, listed)
 
 
-def _checked(text: str) -> CheckedText:
+def _checked(text: str, listed: Listed | None) -> CheckedText:
     try:
         reading = read(text)
         document = document_of(reading)
     except FlowError as error:
         return CheckedText(error.problems)
     try:
-        problems: Sequence[Problem] = check_document(document, reading.positions)
+        problems: Sequence[Problem] = check_document(document, reading.positions, listed=listed)
     except FlowError as error:
         problems = error.problems
     try:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import msgspec
 
 from outlive._features.flows.library.library import Library, library_of
+from outlive._features.flows.library.listed import ListedNames
 from outlive._features.flows.library.records import FlowEntry, StoredDraft, StoredRevision, hash_of
 from outlive._features.flows.values import Flow, FlowDraft, FlowRevision
 from outlive._features.retention.purging import Purging
@@ -26,6 +27,7 @@ from outlive._kernel.values.run import Run
 from outlive.errors.flow import FlowDisabledError, FlowInUseError, FlowNotFoundError
 
 if TYPE_CHECKING:
+    from outlive._features.flows.document.known_names import Listed
     from outlive._features.flows.document.model import Document
     from outlive._features.flows.flow import FlowWorkflow
     from outlive._features.flows.library.reading import KeptDocument
@@ -78,6 +80,9 @@ class Flows:
         The content that is published already makes no new revision. Runs under way go on with the document that they
         were started with; runs that are started from now on get this one.
 
+        It is checked with the steps of this process, and with the steps that live workers run. A step that neither has
+        is not a mistake: its workers may begin later.
+
         Args:
             document: the text of a document, the path of its file, or a flow that was loaded or built.
             by, reason: who does that and why, for `history`.
@@ -88,7 +93,8 @@ class Flows:
             StaleFlowError: another revision was published meanwhile.
         """
         where = "engine.flows.apply"
-        name, digits, stored = await self._beside(partial(_kept, where, document))
+        listed = await self._client.verbs_of(ListedNames).read()
+        name, digits, stored = await self._beside(partial(_kept, where, document, listed=listed))
         by, reason = _said(where, by, reason)
         expected = _number(where, "expected", expected)
         await self._library.put_document(name, digits, stored)
@@ -157,7 +163,7 @@ class Flows:
         if draft is None:
             raise FlowNotFoundError(name, lacks="draft")
         text = (await self._library.document(name, draft.hash)).text
-        await self._beside(partial(_kept, where, text))
+        await self._beside(partial(_kept, where, text, listed=await self._client.verbs_of(ListedNames).read()))
         expected = draft.base if expected is None else _number(where, "expected", expected)
         entry = await self._library.publish(
             name, draft.hash, by=by or draft.by, reason=reason or draft.reason, expected=expected, draft=draft.number
@@ -316,11 +322,11 @@ class Flows:
         return StoredFlow(name=name, revision=revision, hash=digits, text=kept.text, document=document)
 
 
-def _kept(where: str, document: object, *, checks: bool = True) -> KeptDocument:
+def _kept(where: str, document: object, *, checks: bool = True, listed: Listed | None = None) -> KeptDocument:
     # Imported when a document is given: a program without flows loads nothing of them.
     from outlive._features.flows.library.reading import document_given
 
-    return document_given(where, document, checks=checks).kept()
+    return document_given(where, document, checks=checks, listed=listed).kept()
 
 
 def _info(name: str, entry: FlowEntry) -> Flow:

@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from outlive.cli.completing import programs
-from outlive.cli.edge import Mistake, counted, json_option, print_file, print_json, say
+from outlive.cli.edge import Mistake, ask, counted, json_option, print_file, print_json, say, server_flag, store_flag
 from outlive.cli.values import text_of
 
 if TYPE_CHECKING:
+    from outlive._features.flows.document.known_names import Listed
     from outlive._features.flows.document.model import Document
+    from outlive.engine import Engine
     from outlive.errors.document import Problem
 
 app_option = click.option(
@@ -126,21 +128,26 @@ def _beside(document: Path) -> Iterator[str]:
 @click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--strict", is_flag=True, help="Take warnings for errors, and steps that no APP defines too.")
 @app_option
+@server_flag
+@store_flag(help="Check with the steps that live workers of this store run.")
 @json_option
-def check(*, files: tuple[Path, ...], strict: bool, apps: tuple[str, ...], as_json: bool) -> None:
+def check(*, files: tuple[Path, ...], strict: bool, apps: tuple[str, ...], url: str | None, as_json: bool) -> None:
     """Check documents: their form, their references and types, and with --app also what their steps take.
 
-    Nothing runs. All problems are reported at once, each with its line. Exit code 1 if there is one.
+    With --server or --store, steps that live workers run count too, remote ones among them. Nothing runs. All problems
+    are reported at once, each with its line. Exit code 1 if there is one.
     """
     from outlive._features.flows.library.reading import read_document
     from outlive.errors.document import FlowError
 
     load_apps(apps)
+    listed = None if url is None else ask(url, _listed)
+    knows_steps = bool(apps) or (strict and listed is None)
     reports: list[dict[str, Any]] = []
     failed = 0
     for file in files:
         try:
-            found = read_document(_text_of(file), file=str(file), knows_steps=strict or bool(apps))
+            found = read_document(_text_of(file), file=str(file), knows_steps=knows_steps, listed=listed)
             problems = list(found.warnings)
         except FlowError as error:
             problems = list(error.problems)
@@ -158,6 +165,12 @@ def check(*, files: tuple[Path, ...], strict: bool, apps: tuple[str, ...], as_js
         if not as_json:
             click.echo(f"{counted(failed, 'document')} of {len(files)} cannot run", err=True)
         sys.exit(1)
+
+
+async def _listed(engine: Engine) -> Listed:
+    from outlive._features.flows.document.known_names import Listed
+
+    return Listed(await engine.workers.steps(), {it.name for it in await engine.workflows.list()})
 
 
 def _plain(problem: Problem) -> dict[str, Any]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import UnsetType
@@ -15,9 +15,12 @@ from outlive._features.flows.built_in import NAMES, find_built_in
 from outlive._features.flows.built_in.contract import OneOf
 from outlive._kernel.define.registry import REGISTRY
 from outlive._kernel.journal.described import describe
+from outlive._kernel.values.step_info import StepInfo
 
 DEPTH_MAX = 10
 """How deeply definitions are put into each other."""
+PARTS_MAX = 5_000
+"""Parts of a schema with its definitions put in."""
 _ANY_MAP = MAP()
 
 
@@ -101,6 +104,42 @@ def known_here() -> Known:
     return Known(_Shapes(), names, cache(_registered))
 
 
+class Listed(NamedTuple):
+    """The names that live workers of a store run."""
+
+    steps: Sequence[StepInfo] = ()
+    workflows: Collection[str] = ()
+
+
+NOT_LISTED = Listed()
+
+
+def known_with(listed: Listed) -> Known:
+    """The names that are known in this process, and beside them the steps and workflows that workers run; code that is
+    here goes before what they say."""
+    here, steps = known_here(), {it.name: it for it in listed.steps}
+
+    def find(name: str) -> Registered | None:
+        if name in here.registered or name not in steps:
+            return here.find(name)
+        return _described(steps[name])
+
+    return Known(here.built_ins, here.registered | steps.keys() | {*listed.workflows}, cache(find))
+
+
+def _described(step: StepInfo) -> Registered | None:
+    if step.arguments is None:
+        return None if step.result is None else Registered(step.name, {}, takes_others=True, result=_type(step.result))
+    found = of_remote(step.name, step.arguments, step.result or {})
+    if step.queue or found.whole.kind == "map":
+        return found
+    return None  # A step of Python takes arguments by name; a later release may describe it in another way.
+
+
+def _type(schema: Mapping[str, Any]) -> Type:
+    return type_of_schema(inlined(schema))
+
+
 def _registered(name: str) -> Registered | None:
     remote = REGISTRY.find_remote(name)
     if remote is not None:
@@ -118,7 +157,7 @@ def _registered(name: str) -> Registered | None:
         arguments["properties"],
         frozenset(arguments["required"]),
         arguments["additionalProperties"] is not False,
-        type_of_schema(inlined(described.result)),
+        _type(described.result),
     )
 
 
@@ -127,27 +166,35 @@ def of_remote(name: str, given: Mapping[str, Any], result: Mapping[str, Any]) ->
     anything, and ignores what it does not know unless its schema says otherwise."""
     schema = inlined(given)
     whole, properties, required = type_of_schema(schema), schema.get("properties"), schema.get("required")
+    needed = [each for each in required if isinstance(each, str)] if isinstance(required, list) else []
     listed = properties if whole.kind == "map" and isinstance(properties, dict) else None
     named = {name: each for name, each in (listed or {}).items() if isinstance(each, dict)}
     return Registered(
         name,
         named,
-        frozenset(each for each in required if each in named) if isinstance(required, list) else frozenset(),
+        frozenset(each for each in needed if each in named),
         listed is None or schema.get("additionalProperties") is not False,
-        type_of_schema(inlined(result)),
+        _type(result),
         whole,
     )
 
 
 def inlined(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """A schema with its definitions in place of references to them; one that contains itself can be anything inside."""
-    definitions = schema.get("$defs", {})
+    """A schema with its definitions in place of references to them; one that contains itself can be anything inside,
+    and so can what is beyond `PARTS_MAX`: references to references grow faster than the text that has them."""
+    found = schema.get("$defs")
+    definitions = found if isinstance(found, dict) else {}
+    parts = 0
 
     def walk(value: Any, within: tuple[str, ...]) -> Any:
+        nonlocal parts
         if isinstance(value, list):
             return [walk(each, within) for each in value]
         if not isinstance(value, dict):
             return value
+        parts += 1
+        if parts > PARTS_MAX:
+            return {}
         reference = value.get("$ref")
         if isinstance(reference, str):
             name = reference.rpartition("/")[2]
@@ -155,5 +202,5 @@ def inlined(schema: Mapping[str, Any]) -> dict[str, Any]:
             return walk(known, (*within, name))
         return {key: walk(each, within) for key, each in value.items() if key != "$defs"}
 
-    found: dict[str, Any] = walk(dict(schema), ())
-    return found
+    plain = walk(dict(schema), ())
+    return plain if isinstance(plain, dict) else {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
@@ -15,6 +15,7 @@ from outlive.errors import ArgumentTypeError
 from outlive.errors.document import FlowError, FlowInputError, Problem
 
 if TYPE_CHECKING:
+    from outlive._features.flows.document.known_names import Listed
     from outlive._features.flows.document.positions import Positions
 
 
@@ -41,10 +42,13 @@ class ReadDocument(NamedTuple):
         return KeptDocument(self.document.name, digits, StoredDocument(canonical, self.text))
 
 
-def read_document(text: str, *, file: str = "", checks: bool = True, knows_steps: bool = False) -> ReadDocument:
+def read_document(
+    text: str, *, file: str = "", checks: bool = True, knows_steps: bool = False, listed: Listed | None = None
+) -> ReadDocument:
     """Read a text and check it.
 
     Args:
+        listed: what the workers run that will run it; else what this process has.
         checks: whether it has to be able to run; else only its form counts.
         knows_steps: whether this process has the steps that it uses, and what they take is checked too.
 
@@ -57,12 +61,18 @@ def read_document(text: str, *, file: str = "", checks: bool = True, knows_steps
     with collection_paused():
         reading = read(text, file)
         document = document_of(reading)
-        warnings = check_document(document, reading.positions, file, knows_steps=knows_steps) if checks else ()
+        options: dict[str, Any] = {"knows_steps": knows_steps, "listed": listed}
+        warnings = check_document(document, reading.positions, file, **options) if checks else ()
         return ReadDocument(document, text, warnings)
 
 
 def check_document(
-    document: Document, positions: Positions | None = None, file: str = "", *, knows_steps: bool = False
+    document: Document,
+    positions: Positions | None = None,
+    file: str = "",
+    *,
+    knows_steps: bool = False,
+    listed: Listed | None = None,
 ) -> tuple[Problem, ...]:
     """Warnings about a document that can run.
 
@@ -70,12 +80,12 @@ def check_document(
         FlowError: it cannot run.
     """
     from outlive._features.flows.document.checking import check, refuse
-    from outlive._features.flows.document.known_names import known_here
+    from outlive._features.flows.document.known_names import NOT_LISTED, known_with
     from outlive._features.flows.flow import FlowWorkflow
     from outlive._features.flows.run.triggers import schedules_in
 
-    # A step that is not known here is a warning: workers may have it.
-    warnings = refuse(check(document, known_here(), positions), file)
+    # A step that is not known is a warning: workers that begin later may have it.
+    warnings = refuse(check(document, known_with(listed or NOT_LISTED), positions), file)
     try:
         flow = FlowWorkflow(document)
         with suppress(FlowInputError):  # The workers have the values of variables, if this process has not.
@@ -88,8 +98,8 @@ def check_document(
     return tuple(warnings)
 
 
-def document_given(where: str, given: object, *, checks: bool = True) -> ReadDocument:
-    """The document that a caller gives to a verb.
+def document_given(where: str, given: object, *, checks: bool = True, listed: Listed | None = None) -> ReadDocument:
+    """The document that a caller gives to a verb; `listed` as for `read_document`.
 
     Raises:
         ArgumentTypeError: it is none. FlowError: something is wrong with it.
@@ -98,13 +108,13 @@ def document_given(where: str, given: object, *, checks: bool = True) -> ReadDoc
 
     match given:
         case str():
-            return read_document(given, checks=checks)
+            return read_document(given, checks=checks, listed=listed)
         case Path():
-            return read_document(given.read_text(encoding="utf-8"), file=str(given), checks=checks)
+            return read_document(given.read_text(encoding="utf-8"), file=str(given), checks=checks, listed=listed)
         case FlowWorkflow():
             return ReadDocument(given.document, _text_of(given.document))
         case Document():
-            return ReadDocument(given, _text_of(given), check_document(given) if checks else ())
+            return ReadDocument(given, _text_of(given), check_document(given, listed=listed) if checks else ())
         case _:
             wanted = "give the text of a document, a pathlib.Path to its file, or a flow that was loaded or built"
             raise ArgumentTypeError(where, "document", given, wanted)
