@@ -132,6 +132,22 @@ def test_a_connection_with_a_request_under_way_is_not_closed() -> None:
     assert [each.is_closed for each in busy] == [True, False]
 
 
+def test_connections_are_closed_in_the_moment_in_which_they_have_rested_for_too_long() -> None:
+    """Not earlier; and the next look is when the next of them is due, a second later at the earliest."""
+    server = Server(10)
+    first, second, third = server.connect(ANN, 3)  # At 1, 2 and 3.
+    server.time.calls.clear()
+    looks = []
+
+    for at in (40.75, 41.0, 42.0):
+        server.time.at = at
+        server.connections.close_resting()
+        looks.append(server.time.calls[-1][0])
+
+    assert [first.is_closed, second.is_closed, third.is_closed] == [True, True, False]
+    assert looks == [41.75, 42.0, 43.0]
+
+
 def test_a_connection_that_rests_for_too_long_is_closed() -> None:
     """One that says nothing, and one that sends the head of a request too slowly, the first or a later one. [S35]"""
     server = Server(10)

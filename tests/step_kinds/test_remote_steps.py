@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+import msgspec
 import pytest
 
 import outlive
@@ -16,7 +17,7 @@ from outlive.errors import ConfigurationError, InvalidArgumentError, StepFailedE
 from outlive.errors.program import NotInRunError
 from outlive.errors.run import TaskEndedError, TaskLeaseLostError, TaskNotFoundError, TaskOutputError
 from outlive.testing import TestEngine
-from outlive.types import Task
+from outlive.types import StepUnderWay, Task
 from tests.engine.inside import store_of
 from tests.engine.support import Place
 
@@ -464,3 +465,36 @@ async def test_mistakes_are_refused_at_once(engine: TestEngine) -> None:
         with pytest.raises(TaskNotFoundError):
             await engine.tasks.complete(task_id, "lease", 1)
     assert repr(resize) == "<remote step resize of queue gpu>"
+
+
+async def test_task_that_a_program_works_on_is_a_step_under_way(engine: TestEngine) -> None:
+    """For the run that waits for it, with its claim, its last sign of life and, if asked for, its input. Before the
+    claim and after the end there is none."""
+    run = await engine.start(thumbnail, "a.png", id="t-1")
+    await engine.settle()
+    assert await run.steps() == []
+    task = await claimed(engine, worker="gpu-1")
+
+    (plain,) = await run.steps()
+    (whole,) = await run.steps(arguments=True)
+    assert plain == StepUnderWay(
+        run_id="t-1",
+        call=task.id,
+        name="resize",
+        attempt=1,
+        attempts_max=None,
+        since=plain.since,
+        worker="remote gpu-1",
+        task=task.id,
+    )
+    assert msgspec.structs.replace(whole, arguments=None) == plain
+    assert whole.arguments == {"input": {"url": "a.png"}}
+
+    await engine.skip(seconds=30)
+    await engine.tasks.heartbeat(task.id, task.lease, progress={"done": 1})
+    (beating,) = await run.steps()
+    assert beating.heartbeat_at is not None
+    assert (beating.heartbeat_at - beating.since).total_seconds() == 30
+    assert (beating.since, beating.progress) == (plain.since, {"done": 1})
+    await engine.tasks.complete(task.id, task.lease, {"width": 80})
+    assert await run.steps() == []

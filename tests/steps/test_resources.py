@@ -312,3 +312,39 @@ async def test_health_of_an_engine_that_only_talks_to_the_store() -> None:
         assert outlive.types.Health(is_ready=True, store="healthy", worker=None, resources={}) == await in_time(
             engine.health()
         )
+
+
+@pytest.mark.parametrize("health", [7, lambda pool, more: None], ids=["no function", "takes two"])
+def test_health_check_takes_the_resource_at_most(health: Any) -> None:
+    """Anything else is refused where the resource is defined, and not when a page is shown at night."""
+    with pytest.raises((ArgumentTypeError, DefinitionError), match="health"):
+        outlive.resource(name="checked", health=health)(lambda: 1)
+
+
+SAME: list[Any] = [
+    outlive.resource(name="pool", health=lambda _, said=said: said)(lambda: 1)  # type: ignore[misc]
+    for said in ("a", "b", None)
+]
+
+
+@outlive.step(name="resources.of_one_name")
+async def use_all(
+    one: int = outlive.use(SAME[0]), two: int = outlive.use(SAME[1]), three: int = outlive.use(SAME[2])
+) -> int:
+    return one + two + three
+
+
+@outlive.workflow(name="resources.one_name")
+async def use_all_once() -> int:
+    return await use_all()
+
+
+async def test_resources_with_one_name_are_all_shown() -> None:
+    """A number tells them apart, in the order in which they were set up."""
+    async with TestEngine() as engine:
+        assert await (await engine.start(use_all_once)).result() == 3
+        assert (await engine.health()).resources == {
+            "pool": "unhealthy: a",
+            "pool (2)": "unhealthy: b",
+            "pool (3)": "healthy",
+        }
