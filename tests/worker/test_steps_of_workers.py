@@ -57,7 +57,7 @@ async def steps_of(engine: Any) -> dict[str, StepInfo]:
 @pytest.mark.every_store
 async def test_steps_of_python_are_listed_while_a_worker_runs_them(place: Place) -> None:
     """With the schemas of their arguments by name and of their results; when the worker stops they are gone, on every
-    store."""
+    store. [SF-R1 FE-O10]"""
     watcher = place.engine(worker=False)
     async with watcher:
         async with place.engine() as engine:
@@ -80,7 +80,7 @@ async def test_steps_of_python_are_listed_while_a_worker_runs_them(place: Place)
 @pytest.mark.every_store
 async def test_a_remote_worker_is_listed_with_what_it_can_do(place: Place) -> None:
     """From its first claim, with schemas if it says them, also between its claims; a minute after it has gone it is
-    listed no more. On every store."""
+    listed no more. On every store. [SF-R1 FE-O10]"""
     async with TestEngine(place.url) if place.url != "memory:" else TestEngine() as engine:
         assert await engine.tasks.claim("gpu", {"scale": SCALED, "crop": {}}, worker="gpu-1") is None
         assert await engine.tasks.claim("cpu", ["scale"]) is None
