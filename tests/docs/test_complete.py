@@ -100,7 +100,7 @@ def test_targets_of_make_that_pages_name_exist() -> None:
 @cache
 def files_of_ours() -> list[str]:
     """What a page can name: read from the disk once for all pages."""
-    folders = [ROOT / folder for folder in ("src/outlive", "conformance/src", "proof", "bench", "tests", "clients")]
+    folders = [ROOT / it for it in ("src/outlive", "conformance/src", "proof", "bench", "tests", "clients", "examples")]
     return [path.as_posix() for folder in folders for kind in ("py", "sql") for path in folder.rglob(f"*.{kind}")]
 
 

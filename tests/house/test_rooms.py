@@ -44,7 +44,7 @@ EVERYTHING = (
     HTTP
     | BACKENDS
     | DOORS
-    | {"checkpoints", "codecs", "events", "flow", "limits", "machine", "middleware", "retention", "types"}
+    | {"checkpoints", "codecs", "events", "flow", "limits", "machine", "middleware", "retention", "stores", "types"}
     | {"cli", "dashboard", "demo", "dev", "integrations", "outlive", "remote", "testing"}
 )
 
@@ -146,6 +146,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "machine": DEFINE | {"_kernel.values", "_features.machines"},
     "retention": CLIENT | {"_features.retention"},
     "checkpoints": ENGINE,
+    "stores": ENGINE | {"_kernel.store.memory", "_kernel.store.tables"},
     "types": ENGINE,
     "config": MODEL,
     # The composition root: the only room that names stores.

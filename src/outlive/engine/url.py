@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import importlib.util
 import re
 from collections.abc import Callable
@@ -13,13 +14,47 @@ from outlive._kernel.lease.sessions import NoLeases, StoreLeases
 from outlive._kernel.runtime.clock import Clock
 from outlive._kernel.store.contract import Store
 from outlive._kernel.store.memory import MemoryStore
+from outlive.errors import ConfigurationError
 from outlive.errors.program import MissingExtraError
 from outlive.errors.store import LeaseUrlError, StoreUrlError
 
 SERVERS = ("postgresql", "postgres")
 """Schemes of stores that are servers."""
 
+OpenStore = Callable[[str, Callable[[], int]], Store]
+"""Makes a store of the part of a URL behind its scheme, and of a clock."""
+OTHERS = "outlive.stores"
+"""The group of entry points by which installed packages offer stores: the name is the scheme."""
+_others: dict[str, OpenStore] = {}
+
 _PASSWORD = re.compile(r"(//[^:/@]*:).*@")
+
+
+def register_store(scheme: str, make: OpenStore) -> None:
+    """Let URLs of this scheme name a store of another author.
+
+    A package that is installed needs no call: an entry point in the group `outlive.stores`, whose name is the scheme,
+    does the same.
+
+    Args:
+        make: called with the part of the URL behind the scheme and with a clock; the store is not open yet.
+
+    Raises:
+        ConfigurationError: the scheme is one of Outlive's own, or cannot be one.
+    """
+    if scheme in ("memory", "sqlite", *SERVERS) or not re.fullmatch(r"[a-z][a-z0-9+.-]*", scheme):
+        raise ConfigurationError(
+            f"{scheme!r} cannot be the scheme of another store; give a word of its own, like 'log'"
+        )
+    _others[scheme] = make
+
+
+def _other(scheme: str) -> OpenStore | None:
+    """The function that makes stores of this scheme; None if no package offers one."""
+    if scheme not in _others:
+        for entry in importlib.metadata.entry_points(group=OTHERS, name=scheme):
+            register_store(scheme, entry.load())
+    return _others.get(scheme)
 
 
 def store_for(url: object, *, clock: Callable[[], int], is_test_clock: bool = False) -> Store:
@@ -42,6 +77,8 @@ def store_for(url: object, *, clock: Callable[[], int], is_test_clock: bool = Fa
         return _sqlite(path_in(url), clock)
     if scheme in SERVERS:
         return _postgres(url, clock, is_test_clock=is_test_clock)
+    if (make := _other(scheme)) is not None:
+        return make(rest, clock)
     # Without the password: the error ends up in logs.
     raise StoreUrlError(_PASSWORD.sub(r"\1***@", url), f"no store has the scheme {scheme!r}")
 

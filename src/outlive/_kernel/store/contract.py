@@ -1,4 +1,5 @@
-"""The contract of a store. Not stable: do not implement it outside Outlive before 1.0.
+"""The contract of a store. It may change with every release before 1.0; authors of stores import it from
+`outlive.stores`.
 
 A store keeps journals, the run rows folded from them, an inbox, items, streams, blobs and workers. It knows nothing of
 workflows: it never runs one, never replays one and never reads a payload. Few verbs, each ONE transaction, each

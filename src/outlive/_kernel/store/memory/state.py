@@ -39,6 +39,8 @@ class MemoryState:
         self.turns: dict[str, dict[str, float]] = {}
         """By queue, and by key there: see `tables.queueing`."""
         self.messages = 0
+        self.claims = 0
+        """Each claim begins with another queue."""
         self.audit: list[AuditRow] = []
         self.tables = Tables()
 

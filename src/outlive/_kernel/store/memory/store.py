@@ -80,7 +80,6 @@ class MemoryStore(MemoryDeletion, MemoryAudit, MemoryCheckpoints):
         self._clock = clock
         self._state = state or MemoryState()
         self._transaction: MemoryTransaction | None = None
-        self._claims = 0
 
     def share(self) -> MemoryStore:
         """Another store on the same state."""
@@ -297,10 +296,10 @@ class MemoryStore(MemoryDeletion, MemoryAudit, MemoryCheckpoints):
             return Claims([], None)
         most = limit + 1 if orphans_max is None else orphans_max
         request = ClaimRequest(worker_id, definitions, limit, most, stale_seconds, declined, queues, declared)
-        self._claims += 1
+        self._state.claims += 1
         found = [(wake_at, tree.root) for wake_at, _, tree in self._list_claimable(definitions, stale_seconds)]
         claim = MemoryClaim(self._state, request, claim=self._claim, put_run=self._put_run, now=self.now())
-        return claim.run(found, claim_number=self._claims)
+        return claim.run(found, claim_number=self._state.claims)
 
     async def list_queues(self) -> list[str]:
         """All runs are looked at."""
