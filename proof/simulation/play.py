@@ -369,7 +369,14 @@ async def play_rated(program: str) -> str:
     return json.dumps(await _play(json.loads(program)))
 
 
-QUEUED = dict(zip(QUEUES, (play_one, play_two, play_keyed, play_mine, play_rated), strict=True))
+@workflow(name="simulated.windowed.play", strict_arguments=True, queue=QUEUES["simulated.windowed"])
+async def play_windowed(program: str) -> str:
+    """The same, not more often than twice in any three seconds."""
+    return json.dumps(await _play(json.loads(program)))
+
+
+_PLAYS = (play_one, play_two, play_keyed, play_mine, play_rated, play_windowed)
+QUEUED = dict(zip(QUEUES, _PLAYS, strict=True))
 """The workflow of each queue."""
 
 

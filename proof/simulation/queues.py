@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 
 from outlive._kernel.model import Run, RunStatus
 from outlive._kernel.model.instant import MICROSECONDS
-from outlive._kernel.model.limit import TokenBucket
+from outlive._kernel.model.limit import SlidingWindow, TokenBucket
 from outlive._kernel.model.queue import Queue
 from outlive._kernel.model.run import HELD
 from proof.simulation.world import World
@@ -27,6 +27,7 @@ QUEUES = {
         Queue("simulated.keyed", per_key=1),
         Queue("simulated.mine", per_worker=1, concurrency=7),
         Queue("simulated.rated", rate=TokenBucket(1, burst=2)),
+        Queue("simulated.windowed", rate=SlidingWindow(2, 3)),
     )
 }
 KEYS = ("", "a", "a", "b")
@@ -46,7 +47,7 @@ class Bucket:
         more = max(0, now_at - self._at) / MICROSECONDS * self._bucket.rate
         return min(float(self._bucket.burst), self._tokens + more)
 
-    def may_be_empty(self, now_at: int) -> bool:
+    def may_be_full(self, now_at: int) -> bool:
         """Whether a claim need not find a token: not while a clock that was set back is behind the last one, either."""
         return now_at < self._at or self.tokens(now_at) < 1 + GRAIN
 
@@ -57,6 +58,26 @@ class Bucket:
         return self._tokens > -GRAIN
 
 
+class Period:
+    """How many runs may leave a line: what a `SlidingWindow` promises, from every instant at which one left."""
+
+    def __init__(self, window: SlidingWindow) -> None:
+        self._limit, self._width = window.limit, round(window.seconds * MICROSECONDS)
+        self._left: list[int] = []
+
+    def _within(self, now_at: int) -> int:
+        return sum(at > now_at - self._width for at in self._left)
+
+    def may_be_full(self, now_at: int) -> bool:
+        """Whether a claim need not find room: not while a clock that was set back is behind the last one, either."""
+        return now_at < max(self._left, default=0) or self._within(now_at) >= self._limit
+
+    def take(self, count: int, now_at: int) -> bool:
+        """Take some; whether there was room."""
+        self._left += [max(now_at, max(self._left, default=0))] * count
+        return self._within(self._left[-1]) <= self._limit
+
+
 class QueueAudit:
     """Counts who is under way."""
 
@@ -64,9 +85,12 @@ class QueueAudit:
         self._world = world
         self._roots = roots
         self._still_since: dict[str, float] = {}
-        self._buckets = {
-            name: Bucket(queue.rate) for name, queue in QUEUES.items() if isinstance(queue.rate, TokenBucket)
-        }
+        self._rates: dict[str, Bucket | Period] = {}
+        for name, queue in QUEUES.items():
+            if isinstance(queue.rate, TokenBucket):
+                self._rates[name] = Bucket(queue.rate)
+            elif isinstance(queue.rate, SlidingWindow):
+                self._rates[name] = Period(queue.rate)
 
     def check_claim(
         self,
@@ -80,7 +104,7 @@ class QueueAudit:
         """What a live worker took out of the lines, and what it left in them though it had room."""
         now_at = self._world.now()
         for name, count in Counter(run.queue for run in taken).items():
-            if name in self._buckets and not self._buckets[name].take(count, now_at):
+            if name in self._rates and not self._rates[name].take(count, now_at):
                 self._world.complain(f"queue {name} let {count} runs go, and its rate allows fewer")
         if not has_room:
             return
@@ -90,7 +114,7 @@ class QueueAudit:
             own = sum(run.owner == worker_id for run in held)
             is_full = queue.concurrency is not None and len(held) >= queue.concurrency
             is_full |= queue.per_worker is not None and own >= queue.per_worker
-            if is_full or (name in self._buckets and self._buckets[name].may_be_empty(now_at)):
+            if is_full or (name in self._rates and self._rates[name].may_be_full(now_at)):
                 continue
             keys = Counter(run.queue_key for run in held if run.queue_key)
             for run in roots:

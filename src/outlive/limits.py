@@ -10,6 +10,16 @@ from outlive._kernel.define.map import Tolerance
 from outlive._kernel.model import Limits
 from outlive._kernel.model.breaker import Breaker
 from outlive._kernel.model.burst import Debounce, Throttle
-from outlive._kernel.model.limit import FixedWindow, RateLimit, TokenBucket
+from outlive._kernel.model.limit import FixedWindow, RateLimit, SlidingWindow, TokenBucket
 
-__all__ = ["Breaker", "Debounce", "FixedWindow", "Limits", "RateLimit", "Throttle", "TokenBucket", "Tolerance"]
+__all__ = [
+    "Breaker",
+    "Debounce",
+    "FixedWindow",
+    "Limits",
+    "RateLimit",
+    "SlidingWindow",
+    "Throttle",
+    "TokenBucket",
+    "Tolerance",
+]

@@ -72,6 +72,7 @@ async def test_queues_are_shown_and_changed(store: Store, ask: Ask) -> None:
             ["set", "emails", "--per-key", "none"],
             ["set", "emails", "--rate", "10:50", "--rate", "500/1h", "--weight", "a=b=3", "--weight", "acme=0.5"],
             ["set", "emails", "--rate", "20", "--weight", "none"],
+            ["set", "emails", "--rate", "5 in any 2s"],
             ["set", "emails", "--rate", "none"],
             ["pause", "emails", "--by", "ann", "--reason", "rain"],
             ["drain", "emails"],
@@ -86,6 +87,7 @@ async def test_queues_are_shown_and_changed(store: Store, ask: Ask) -> None:
         "queue emails: concurrency 5",
         "queue emails: concurrency 5, 10 a second, 50 at once, 500 in 3600 s, weight of a=b 3, weight of acme 0.5",
         "queue emails: concurrency 5, 20 a second, 20 at once",
+        "queue emails: concurrency 5, 5 in any 2 s",
         "queue emails: concurrency 5",
         "queue emails is paused",
         "queue emails is paused, and no run of it is under way",
@@ -97,7 +99,13 @@ async def test_queues_are_shown_and_changed(store: Store, ask: Ask) -> None:
     assert in_thread(ask, "queues", "set", "emails", "--reset").output == "queue emails: none\n"
     for wrong in (["set", "emails"], ["set", "emails", "--concurrency", "many"], ["pause", "default"]):
         assert in_thread(ask, "queues", *wrong).exit_code in (1, 2)
-    for option, value in (("--rate", "often"), ("--rate", "5/soon"), ("--rate", "-1"), ("--weight", "acme")):
+    for option, value in (
+        ("--rate", "often"),
+        ("--rate", "5/soon"),
+        ("--rate", "5 in any"),
+        ("--rate", "-1"),
+        ("--weight", "acme"),
+    ):
         refused = in_thread(ask, "queues", "set", "emails", option, value)
         assert (refused.exit_code, f"{option} {value}: write" in refused.output) == (2, True)
 

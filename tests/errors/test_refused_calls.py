@@ -16,7 +16,7 @@ from outlive import Retry
 from outlive._kernel.model import RunStatus
 from outlive.errors import InvalidArgumentError, OutliveError
 from outlive.errors.run import InvalidRunIdError
-from outlive.limits import Breaker, FixedWindow, Limits, RateLimit, TokenBucket, Tolerance
+from outlive.limits import Breaker, FixedWindow, Limits, RateLimit, SlidingWindow, TokenBucket, Tolerance
 from outlive.testing import TestEngine
 from outlive.types import Recovery, WorkerOptions
 from tests.engine.support import Place, in_time
@@ -370,6 +370,8 @@ DEFINITIONS: dict[str, tuple[Callable[[Any], Any], Bad]] = {
     "TokenBucket burst": (lambda bad: TokenBucket(1, burst=bad), ["5", True, 1.5, -1]),
     "FixedWindow limit": (lambda bad: FixedWindow(bad, 60), WHOLE),
     "FixedWindow seconds": (lambda bad: FixedWindow(1, bad), SECONDS),
+    "SlidingWindow limit": (lambda bad: SlidingWindow(bad, 60), WHOLE),
+    "SlidingWindow seconds": (lambda bad: SlidingWindow(1, bad), SECONDS),
     "Engine url": (outlive.Engine, [5, None, "orders.db", "mysql://x"]),
     "Engine worker": (lambda bad: outlive.Engine("memory:", worker=bad), FLAG),
     "WorkerOptions name": (lambda bad: WorkerOptions(name=bad), [*OPTIONAL_TEXT, "  "]),

@@ -6,11 +6,13 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from outlive._kernel.model.limit import (
+    BEGINS_MAX,
     LimitState,
     LimitTurn,
     Room,
@@ -22,7 +24,7 @@ from outlive._kernel.model.limit import (
     try_limit,
 )
 from outlive.errors import ConfigurationError
-from outlive.limits import FixedWindow, RateLimit, TokenBucket
+from outlive.limits import FixedWindow, RateLimit, SlidingWindow, TokenBucket
 
 SECOND = 1_000_000
 AT = 1_700_000_000 * SECOND
@@ -81,6 +83,78 @@ def test_a_window_is_empty_again_when_the_next_one_begins() -> None:
 
     assert LimitTurn(AT + 10 * SECOND, "2 in 10 s") == answer
     assert AT + 10 * SECOND == next_answer
+
+
+def test_a_fixed_window_lets_twice_its_limit_through_at_its_edge_and_a_sliding_window_does_not() -> None:
+    """Five in 2 s: around the edge of a fixed window ten begin within 0.3 s."""
+    edge_at, began = AT + 2 * SECOND, {}
+    for tier in (FixedWindow(5, 2), SlidingWindow(5, 2)):
+        limit, state = RateLimit("api", tier), LimitState()
+        began[type(tier)] = 0
+        for at in [edge_at - SECOND // 10] * 5 + [edge_at + SECOND // 5] * 5:
+            state, answer = try_limit(limit, state, cost=1, now_at=at)
+            began[type(tier)] += isinstance(answer, Room)
+
+    assert {FixedWindow: 10, SlidingWindow: 5} == began
+
+
+def test_a_sliding_window_has_room_one_period_after_the_call_whose_place_is_taken() -> None:
+    """To the microsecond, whichever call it is."""
+    limit, state = RateLimit("api", SlidingWindow(2, 10)), LimitState()
+    state, _ = take(limit, state, AT + 3)
+    state, _ = take(limit, state, AT + 9 * SECOND)
+
+    _, refused = try_limit(limit, state, cost=1, now_at=AT + 10 * SECOND)
+    state, third = take(limit, state, AT + 10 * SECOND + 3)
+    _, both = try_limit(limit, state, cost=2, now_at=AT + 10 * SECOND + 4)
+
+    assert LimitTurn(AT + 10 * SECOND + 3, "2 in any 10 s") == refused
+    assert AT + 10 * SECOND + 3 == third
+    assert AT + 20 * SECOND + 3 == both.at
+
+
+@pytest.mark.parametrize("most", [1, BEGINS_MAX, BEGINS_MAX + 1, 1000, 50_000])
+def test_a_sliding_window_is_small_however_many_calls_it_allows(most: int) -> None:
+    """It stores a hundred instants, and room comes back at most a hundredth of the period late."""
+    tier = SlidingWindow(most, 10)
+    limit, state, at = RateLimit("api", tier), LimitState(), AT
+    began, asked_every = 0, max(7, 20 * SECOND // (3 * most))
+    while at < AT + 40 * SECOND and began < 3 * most:
+        cost = max(1, most // 170)
+        state, answer = try_limit(limit, state, cost=cost, now_at=at)
+        at, began = (at + asked_every, began + cost) if isinstance(answer, Room) else (answer.at, began)
+        assert len(state.spent.get(tier.label, ())) <= 2 * (BEGINS_MAX + 2)
+
+    assert at - AT <= 10 * SECOND * 3 * 1.01
+    assert len(msgspec.json.encode(state)) < 5_000
+
+
+def test_turns_of_a_sliding_window_that_are_given_back_are_given_again() -> None:
+    """Calls came at 0, 1 and 2 s, and each later turn is a period after one of them."""
+    limit, state = RateLimit("api", SlidingWindow(3, 10)), LimitState()
+    for second in range(3):
+        state, _ = take(limit, state, AT + second * SECOND)
+    for _ in range(9):
+        state, _ = take(limit, state, AT + 2 * SECOND)
+    for _ in range(8):
+        state = give_back(limit, state, cost=1)
+
+    turns = []
+    for _ in range(5):
+        state, answer = ask_limit(limit, state, cost=1, now_at=AT + 2 * SECOND)
+        turns.append((answer.at - AT) // SECOND)
+
+    assert [11, 12, 20, 21, 22] == turns
+
+
+def test_a_clock_that_goes_back_lets_no_more_through() -> None:
+    """A store whose clock was set back by an hour counts from its last instant on."""
+    limit, state = RateLimit("api", SlidingWindow(1, 10)), LimitState()
+    state, _ = take(limit, state, AT)
+
+    _, answer = try_limit(limit, state, cost=1, now_at=AT - 3600 * SECOND)
+
+    assert LimitTurn(AT + 10 * SECOND, "1 in any 10 s") == answer
 
 
 def test_a_costly_call_takes_as_much_as_it_costs() -> None:
@@ -190,6 +264,7 @@ def test_a_limit_with_another_tier_than_before_begins_that_tier_empty() -> None:
 TIERS = st.one_of(
     st.builds(TokenBucket, st.sampled_from([0.5, 1, 3, 7, 1000]), st.integers(3, 8)),
     st.builds(FixedWindow, st.integers(3, 8), st.sampled_from([1, 2.5, 10])),
+    st.builds(SlidingWindow, st.integers(3, 8), st.sampled_from([1, 2.5, 10])),
 )
 
 
@@ -244,6 +319,10 @@ def check(tier: Tier, began: list[Began]) -> None:
         for call in began:
             windows[call.at // width] = windows.get(call.at // width, 0) + call.cost
         assert max(windows.values(), default=0) <= tier.limit
+    elif isinstance(tier, SlidingWindow):
+        for start in began:
+            within = [call.cost for call in began if 0 <= call.at - start.at < tier.seconds * SECOND]
+            assert sum(within) <= tier.limit
     else:
         assert isinstance(tier, TokenBucket)
         for first in range(len(began)):
@@ -274,6 +353,8 @@ WRONG: dict[str, Callable[[], object]] = {
     "a negative burst": lambda: TokenBucket(1, burst=-1),
     "nothing in a window": lambda: FixedWindow(0, 60),
     "a window without time": lambda: FixedWindow(1, 0),
+    "nothing in a sliding window": lambda: SlidingWindow(0, 60),
+    "a sliding window without time": lambda: SlidingWindow(1, 0),
     "a window without end": lambda: FixedWindow(1, math.inf),
     "half a call in a window": lambda: FixedWindow(1.5, 60),  # type: ignore[arg-type]
     "half a token at once": lambda: TokenBucket(1, burst=1.5),  # type: ignore[arg-type]
@@ -311,7 +392,8 @@ def test_a_state_that_can_be_forgotten_answers_as_an_empty_one(
     calls: list[tuple[int, int, bool]], later: int, cost: int
 ) -> None:
     """From the instant on that it names; so its cell can be removed, and no call more is let through."""
-    limit, state = RateLimit("api", TokenBucket(1, burst=3), FixedWindow(4, seconds=10)), LimitState()
+    tiers = TokenBucket(1, burst=3), FixedWindow(4, seconds=10), SlidingWindow(4, seconds=7)
+    limit, state = RateLimit("api", *tiers), LimitState()
     for at, spent, may_wait in sorted(calls):
         state, _ = ask_limit(limit, state, cost=spent, now_at=AT + at, wait_max=5 * SECOND * may_wait)
     known = dated(limit, state)

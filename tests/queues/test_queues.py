@@ -6,6 +6,7 @@ import asyncio
 import enum
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -17,7 +18,7 @@ from outlive.errors.run import QueueNotFoundError
 from outlive.testing import TestEngine, crash_everywhere
 from outlive.types import WorkerOptions
 from tests.engine.inside import row_of
-from tests.engine.support import Place, in_time, parks, registry_of, stage, until, waits
+from tests.engine.support import Place, in_time, parks, registry_of, stage, turns_of_the_loop, until, waits
 
 pytestmark = pytest.mark.any_store
 
@@ -306,6 +307,24 @@ async def test_runs_begin_no_more_often_than_the_rate_says() -> None:
         assert timedelta(seconds=20) <= engine.now() - began < timedelta(seconds=30)
 
 
+async def test_no_more_runs_than_a_sliding_window_allows_begin_in_any_period(place: Place) -> None:
+    """Two in any 10 s: the third begins 10 s after the first, and not with the next full ten seconds of the clock."""
+    paced = Queue("paced", rate=outlive.limits.SlidingWindow(2, 10))
+    async with place.engine() as engine:
+
+        async def has_begun(count: int) -> bool:
+            return await engine.count(queue="paced", status="pending") == 5 - count
+
+        runs = [await engine.start(queued_visit, f"{n}", queue=paced) for n in range(5)]
+        await until(partial(has_begun, 2))
+        for seconds, count in ((7, 2), (4, 4), (8, 4), (3, 5)):
+            place.clock.skip(seconds=seconds)
+            await turns_of_the_loop(20)
+            await until(partial(has_begun, count))
+
+        assert [await in_time(run.result()) for run in runs] == [f"{n}" for n in range(5)]
+
+
 async def test_parked_run_does_not_block_its_queue(place: Place) -> None:
     """It gets in line again when it is resumed."""
     async with place.engine() as engine:
@@ -404,6 +423,7 @@ async def test_bad_place_is_refused(options: dict[str, Any], error: type[Excepti
         {"per_key": 1.5},
         {"rate": 10},
         {"rate": [outlive.limits.TokenBucket(1), "fast"]},
+        {"rate": [outlive.limits.SlidingWindow(1, 1), outlive.limits.SlidingWindow(1, 1)]},
         {"rate": [outlive.limits.TokenBucket(1), outlive.limits.TokenBucket(1)]},
         {"rate": [outlive.limits.TokenBucket(rate) for rate in range(1, 12)]},
         {"concurrency": 10**30},

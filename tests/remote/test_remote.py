@@ -348,6 +348,8 @@ async def test_queues_schedules_and_workflows_are_operated(remote: Remote) -> No
     await remote.queues.set("mail", concurrency=7, rate=outlive.limits.TokenBucket(10, burst=50), weights={"acme": 3})
     paced = (await remote.queues.stats("mail")).limits
     assert ([it.tier for it in paced.rate], paced.weights) == ([outlive.limits.TokenBucket(10, 50)], {"acme": 3})
+    await remote.queues.set("mail", rate=outlive.limits.SlidingWindow(5, 2))
+    assert [it.tier for it in (await remote.queues.stats("mail")).limits.rate] == [outlive.limits.SlidingWindow(5, 2)]
     await remote.queues.set("mail", rate=None, weights=None)
     with pytest.raises(InvalidArgumentError, match="it can be set at run time for concurrency"):
         await remote.queues.set("mail", hold="end")

@@ -48,7 +48,11 @@ async def values_bill(cents: int) -> str:
 MAIL = outlive.Queue(
     "values-mail",
     concurrency=1,
-    rate=[outlive.limits.TokenBucket(10, 20), outlive.limits.FixedWindow(500, 3600)],
+    rate=[
+        outlive.limits.TokenBucket(10, 20),
+        outlive.limits.FixedWindow(500, 3600),
+        outlive.limits.SlidingWindow(9, 2),
+    ],
     priorities=True,
     weights={"ann": 2},
 )

@@ -165,6 +165,8 @@ def loop_of(world: World) -> SimulatedLoop:
         ([0, 1, 2, 4], True),
         ([0, 1, 2, 3.9], False),  # More than fit into the window.
         ([3, 3.7, 4, 4.7], True),
+        ([1, 2, 3, 4, 4.5], False),  # More than fit into a period, around the edge of a window.
+        ([1, 2, 3, 4, 5], True),
     ],
 )
 def test_rooms_must_fit_into_all_tiers(seconds: list[float], *, is_right: bool) -> None:

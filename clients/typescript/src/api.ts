@@ -1055,7 +1055,8 @@ export interface QueuesList {
 
 /** How many runs may begin: tokens a second and at once, or runs in a window of time. */
 export interface RateTier {
-  kind: "bucket" | "window";
+  /** `window` for a `FixedWindow`, `sliding` for a `SlidingWindow`. */
+  kind: "bucket" | "sliding" | "window";
   /** Tokens a second of a bucket; runs in one window. */
   amount: number;
   /** Tokens that a bucket holds; null for a window. */
@@ -1397,7 +1398,8 @@ export interface SetSink {
 
 /** How many runs may begin: tokens a second and at once, or runs in a window of time. */
 export interface SetTier {
-  kind: "bucket" | "window";
+  /** `window` for a `FixedWindow`, `sliding` for a `SlidingWindow`. */
+  kind: "bucket" | "sliding" | "window";
   /** Tokens a second of a bucket; runs in one window. */
   amount: number;
   /** Tokens that a bucket holds; the amount rounded up unless given. */

@@ -1,15 +1,15 @@
 """Shared limits and breakers, watched from outside: whom the store let through, and who called.
 
-The store sees every question to a cell and its answer. A call that is given room is counted, and counted rooms must fit
-into the tiers by the arithmetic here, which is not that of the engine: so many in each window, so many in any stretch
-of time. An attempt that begins uses up a room, or a permit, that was given to its own process, and does not begin
-before the instant of its room. So there are never more calls than rooms; how long a process stands still between its
-room and its call is not in the hands of any limit.
+The store sees every question to a cell and its answer. A call that is given room is counted, and counted rooms must
+fit into the tiers by the arithmetic here, which is not that of the engine: so many in each window, so many in any
+period, so many in any stretch of time. An attempt that begins uses up a room, or a permit, that was given to its own
+process, and does not begin before the instant of its room. So there are never more calls than rooms; how long a
+process stands still between its room and its call is not in the hands of any limit.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
+from bisect import bisect_left, bisect_right, insort
 from collections import defaultdict
 from typing import Any
 
@@ -17,14 +17,15 @@ import msgspec
 
 from outlive._kernel.model.breaker import Breaker, BreakerState, Permit, Phase
 from outlive._kernel.model.instant import MICROSECONDS
-from outlive._kernel.model.limit import FixedWindow, RateLimit, Room, TokenBucket
+from outlive._kernel.model.limit import FixedWindow, RateLimit, Room, SlidingWindow, TokenBucket
 from proof.simulation.loop import SimulatedLoop
 from proof.simulation.world import World
 
 WINDOW = FixedWindow(limit=3, seconds=4)
+PERIOD = SlidingWindow(limit=4, seconds=4)
 BUCKET = TokenBucket(rate=1.5, burst=2)
-LIMIT = RateLimit("simulated", WINDOW, BUCKET, shared=True)
-IMPATIENT = RateLimit("simulated", WINDOW, BUCKET, shared=True, when_full="fail")
+LIMIT = RateLimit("simulated", WINDOW, PERIOD, BUCKET, shared=True)
+IMPATIENT = RateLimit("simulated", WINDOW, PERIOD, BUCKET, shared=True, when_full="fail")
 """The same limit, for those who do not wait."""
 BREAKER = Breaker("simulated", failures=2, reset=3, shared=True)
 LIMIT_CELL = f"limit/{LIMIT.name}"
@@ -69,6 +70,11 @@ class LimitAudit:
         )
         if within > WINDOW.limit:
             self._world.complain(f"{within} calls were let through into a window of {WINDOW.label}")
+        width = round(PERIOD.seconds * MICROSECONDS)
+        for first_at in self._rooms[bisect_right(self._rooms, at - width) : bisect_right(self._rooms, at)]:
+            within = bisect_left(self._rooms, first_at + width) - bisect_left(self._rooms, first_at)
+            if within > PERIOD.limit:
+                self._world.complain(f"{within} calls were let through within a period: {PERIOD.label}")
         place = bisect_left(self._rooms, at)
         for first in range(max(0, place - 20), place + 1):
             for last in range(place, min(place + 20, len(self._rooms))):

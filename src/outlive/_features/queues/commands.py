@@ -23,7 +23,7 @@ from outlive.cli.paint import span
 from outlive.cli.values import seconds_of
 
 if TYPE_CHECKING:
-    from outlive._kernel.model.limit import FixedWindow, TokenBucket
+    from outlive._kernel.model.limit import Tier
     from outlive._kernel.values.queue import QueueState
 
 NONE = "none"
@@ -108,7 +108,10 @@ def drain(*, url: str, name: str, by: str, as_json: bool) -> None:
     "rates",
     multiple=True,
     metavar="RATE",
-    help="How often runs may begin: 10 a second, 10:50 with 50 at once, 500/1h in each hour; again for several; none.",
+    help=(
+        "How often runs may begin: 10 a second, 10:50 with 50 at once, 500/1h in each hour, '5 in any 2s'; again for "
+        "several; none."
+    ),
 )
 @click.option(
     "--weight",
@@ -158,20 +161,26 @@ def _number(limit: str, value: str) -> int | None:
     return int(value)
 
 
-def _tier(text: str) -> TokenBucket | FixedWindow:
-    """How often runs may begin, as a person writes it: `10`, `10:50` or `500/1h`."""
-    from outlive._kernel.model.limit import FixedWindow, TokenBucket
+def _tier(text: str) -> Tier:
+    """How often runs may begin, as a person writes it: `10`, `10:50`, `500/1h` or `5 in any 2s`."""
+    from outlive._kernel.model.limit import FixedWindow, SlidingWindow, TokenBucket
     from outlive.errors import OutliveError
 
+    limit, is_sliding, period = text.partition(" in any ")
     count, has_window, span = text.partition("/")
     rate, has_burst, burst = text.partition(":")
     try:
+        if is_sliding:
+            return SlidingWindow(int(limit), seconds_of("--rate", period.strip()))
         if has_window:
             seconds = seconds_of("--rate", span if span[:1].isdigit() else f"1{span}")
             return FixedWindow(int(count), seconds)
         return TokenBucket(float(rate), int(burst) if has_burst else 0)
     except (ValueError, OutliveError, Mistake) as error:
-        wanted = "10 for ten a second, 10:50 with up to 50 at once, 500/1h for 500 in each hour, or none"
+        wanted = (
+            "10 for ten a second, 10:50 with up to 50 at once, 500/1h for 500 in each hour, '5 in any 2s' for 5 in any "
+            "two seconds, or none"
+        )
         raise Mistake(f"--rate {text}: write {wanted}") from error
 
 

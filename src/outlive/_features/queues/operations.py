@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from msgspec import UNSET, Meta, Struct, UnsetType, structs
 
 import outlive.errors as e
-from outlive._kernel.model.limit import FixedWindow, TokenBucket
-from outlive._kernel.model.queue import SLOTS_MAX, TIERS_MAX, WEIGHT_MAX, WEIGHT_MIN, WEIGHTS_MAX
+from outlive._kernel.model.limit import Tier, TokenBucket
+from outlive._kernel.model.queue import SLOTS_MAX, TIERS_MAX, WEIGHT_MAX, WEIGHT_MIN, WEIGHTS_MAX, WINDOWS, TierKind
 from outlive._kernel.values.queue import QueueState
 from outlive.errors.run import QueueNotFoundError
 from outlive.http.operation import Call, operation
@@ -23,7 +23,8 @@ Most = Annotated[int, Meta(ge=1, le=SLOTS_MAX)] | None | UnsetType
 class SetTier(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How many runs may begin: tokens a second and at once, or runs in a window of time."""
 
-    kind: Literal["bucket", "window"]
+    kind: TierKind
+    """`window` for a `FixedWindow`, `sliding` for a `SlidingWindow`."""
     amount: Annotated[float, Meta(gt=0)]
     """Tokens a second of a bucket; runs in one window."""
     burst: Annotated[int, Meta(ge=1)] | None = None
@@ -97,14 +98,14 @@ async def resume_queue(call: Call, name: Name) -> Done:
     return Done(name)
 
 
-def _tier_of(said: SetTier) -> TokenBucket | FixedWindow:
-    foreign = "burst" if said.kind == "window" else "span"
+def _tier_of(said: SetTier) -> Tier:
+    foreign = "span" if said.kind == "bucket" else "burst"
     if (given := getattr(said, foreign)) is not None:
-        raise e.InvalidArgumentError("rate", foreign, given, f"leave it out: a {said.kind} has none")
+        raise e.InvalidArgumentError("rate", foreign, given, f"leave it out: kind {said.kind!r} has none")
     if said.kind == "bucket":
         return TokenBucket(said.amount, said.burst or 0)
     if said.span is None:
         raise e.InvalidArgumentError("rate", "span", None, "say how long the window is", example="1m")
     if not said.amount.is_integer():
         raise e.InvalidArgumentError("rate", "amount", said.amount, "the amount of a window is a whole number of runs")
-    return FixedWindow(int(said.amount), seconds_of(said.span))
+    return WINDOWS[said.kind](int(said.amount), seconds_of(said.span))

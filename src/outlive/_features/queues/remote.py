@@ -38,7 +38,7 @@ class RemoteQueues:
         """See `Queues`."""
         body = changeable_limits("engine.queues.set", limits)
         if body.get("rate"):
-            body["rate"] = [rate_tier(each.tier) for each in msgspec.convert(body["rate"], list[RateTier])]
+            body["rate"] = [rate_tier(each) for each in msgspec.convert(body["rate"], list[RateTier])]
         await self._connection.operate("queues.set", body=body, name=name_of(queue))
 
     async def reset(self, queue: Queue | str) -> None:

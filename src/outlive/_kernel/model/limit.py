@@ -1,8 +1,9 @@
 """Rate limits: how often a step may be called, as pure arithmetic on small states.
 
 A limit has tiers, and a call must fit into all of them at the same instant. Either every tier is charged or none is:
-nothing has to be given back. A tier is a bucket or a window, and knows two things: the earliest instant at which a
-call of some cost fits (`fits_at`), and what it looks like when that call was let through (`charge`).
+nothing has to be given back. A tier is a bucket, a fixed window or a sliding one, and knows two things: the earliest
+instant at which a call of some cost fits (`fits_at`), and what it looks like when that call was let through (`charge`).
+No call overtakes an earlier one that was booked for a later instant.
 
 Two books
 ---------
@@ -24,6 +25,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import chain
 from typing import Literal, NamedTuple
 
 import msgspec
@@ -40,9 +42,12 @@ CALLS_MAX = 1_000_000_000
 """The most calls that a tier lets through at once, or in one window."""
 LIMIT_CELLS = "limit/"
 """The prefix of the names of cells with shared limits."""
-TierLevel = tuple[int, int]
-"""The state of a tier: for a bucket the nanosecond at which it is full again; for a window its beginning, and what was
-spent in it."""
+BEGINS_MAX = 100
+"""The most instants that a sliding window remembers. One that allows more calls counts calls that began within a
+hundredth of its length as one group, which began when the last of them did."""
+TierLevel = tuple[int, ...]
+"""The state of a tier: for a bucket the nanosecond at which it is full again; for a fixed window its beginning, and
+what was spent in it; for a sliding window the instants at which calls began, oldest first, each with their cost."""
 EMPTY: TierLevel = (0, 0)
 
 
@@ -119,8 +124,94 @@ class FixedWindow:
         return at - at % self._width
 
 
-Tier = TokenBucket | FixedWindow
+@dataclass(frozen=True, slots=True)
+class SlidingWindow:
+    """At most `limit` calls in any period of `seconds`, wherever it begins.
+
+    A call finds room `seconds` after the call whose place it takes. Above a limit of 100 that may be later, by up to a
+    hundredth of `seconds`: at most 100 instants are stored.
+
+    Args:
+        limit: calls in one period.
+        seconds: how long the period is.
+    """
+
+    limit: int
+    seconds: float
+
+    def __post_init__(self) -> None:
+        given.keep(
+            self,
+            limit=given.whole("SlidingWindow", "limit", self.limit, most=CALLS_MAX),
+            seconds=given.seconds("SlidingWindow", "seconds", self.seconds),
+        )
+
+    @property
+    def label(self) -> str:
+        """The name of the tier for people, errors and stored states."""
+        return f"{self.limit} in any {self.seconds:g} s"
+
+    @property
+    def capacity(self) -> int:
+        """The largest cost that can ever fit."""
+        return self.limit
+
+    @property
+    def _width(self) -> int:
+        return round(self.seconds * MICROSECONDS)
+
+    def _group(self, at: int) -> int:
+        """Calls of one group share a place in the state; with a small limit a group is one instant."""
+        return at if self.limit <= BEGINS_MAX else at // -(-self._width // BEGINS_MAX)
+
+    def _fits_at(self, begins: list[_Begin], cost: int, now_at: int) -> int:
+        at, spent = max(now_at, begins[-1][0]), sum(part for _, part in begins)
+        for began_at, part in begins:
+            if began_at + self._width > at:
+                if spent + cost <= self.limit:
+                    break
+                at = began_at + self._width
+            spent -= part
+        return at
+
+    def _after(self, begins: list[_Begin], cost: int, at: int) -> list[_Begin]:
+        """The begins that still count after one more; no later call is let through before it."""
+        last_at, part = begins[-1]
+        at = max(at, last_at)
+        left = [begin for begin in begins if begin[0] + self._width > at]
+        if left and self._group(last_at) == self._group(at):
+            return [*left[:-1], (at, part + cost)]
+        return [*left, (at, cost)]
+
+    def _without(self, begins: list[_Begin], cost: int) -> list[_Begin]:
+        """The begins without the last ones, of this cost. Calls that had to wait found the period before them full:
+        each of its begins, which are forgotten, was a period earlier."""
+        left, before = list(begins), list[_Begin]()
+        while cost and left:
+            at, part = left.pop()
+            taken = min(cost, part)
+            before.insert(0, (at - self._width, taken))
+            if part > taken:
+                left.append((at, part - taken))
+            cost -= taken
+        if left and before and left[0][0] == before[-1][0]:
+            at, part = before.pop()
+            left[0] = at, part + left[0][1]
+        return [*before, *left]
+
+
+_Begin = tuple[int, int]
+"""An instant at which calls began, and their cost."""
+Tier = TokenBucket | FixedWindow | SlidingWindow
 """One of the things that a limit limits."""
+
+
+def _begins(level: TierLevel) -> list[_Begin]:
+    return list(zip(level[::2], level[1::2], strict=True))
+
+
+def _level(begins: list[_Begin]) -> TierLevel:
+    return tuple(chain.from_iterable(begins))
 
 
 def fits_at(tier: Tier, level: TierLevel, cost: int, now_at: int) -> int:
@@ -135,6 +226,8 @@ def fits_at(tier: Tier, level: TierLevel, cost: int, now_at: int) -> int:
             if window_at > began_at or spent + cost <= tier.limit:
                 return max(now_at, window_at)
             return window_at + tier._width
+        case SlidingWindow():
+            return tier._fits_at(_begins(level), cost, now_at)
 
 
 def charge(tier: Tier, level: TierLevel, cost: int, at: int) -> TierLevel:
@@ -146,6 +239,8 @@ def charge(tier: Tier, level: TierLevel, cost: int, at: int) -> TierLevel:
             began_at, spent = level
             window_at = tier._begin(at)
             return window_at, cost + (spent if window_at == began_at else 0)
+        case SlidingWindow():
+            return _level(tier._after(_begins(level), cost, at)) if cost else level
 
 
 def _refund(tier: Tier, level: TierLevel, cost: int) -> TierLevel:
@@ -157,6 +252,8 @@ def _refund(tier: Tier, level: TierLevel, cost: int) -> TierLevel:
             # A call that has room in a window had found the windows before it full.
             windows, spent = divmod(level[1] - cost, tier.limit)
             return level[0] + windows * tier._width, spent
+        case SlidingWindow():
+            return _level(tier._without(_begins(level), cost))
 
 
 def _forgotten_at(tier: Tier, level: TierLevel) -> int:
@@ -166,6 +263,8 @@ def _forgotten_at(tier: Tier, level: TierLevel) -> int:
             return -(-level[0] // _FINE)
         case FixedWindow():
             return level[0] + tier._width
+        case SlidingWindow():
+            return level[-2] + tier._width
 
 
 class LimitState(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -175,6 +274,13 @@ class LimitState(msgspec.Struct, frozen=True, omit_defaults=True):
     lined_up: dict[str, TierLevel] = {}
     forgotten_at: int = 0
     """The instant from which on it says no more than an empty one. 0: that is not known."""
+
+    def __post_init__(self) -> None:
+        """Refuse a stored state that no tier has written."""
+        for book in (self.spent, self.lined_up):
+            for level in book.values():
+                if not level or len(level) % 2:
+                    raise ValueError("a level has pairs of numbers")
 
 
 def left_of_limit(data: bytes, now_at: int) -> bytes | None:
@@ -229,10 +335,10 @@ class RateLimit:
             when_full=given.one_of(where, "when_full", when_full, ("wait", "fail")),
         )
         if not tiers:
-            raise ConfigurationError(f"{where} limits nothing: give it a TokenBucket or a FixedWindow")
+            raise ConfigurationError(f"{where} limits nothing: give it a TokenBucket, a FixedWindow or a SlidingWindow")
         objects: tuple[object, ...] = tiers
         if others := [each for each in objects if not isinstance(each, Tier)]:
-            wanted = "give TokenBucket or FixedWindow objects, for example TokenBucket(rate=10)"
+            wanted = "give TokenBucket, FixedWindow or SlidingWindow objects, for example TokenBucket(rate=10)"
             raise ArgumentTypeError(where, "tiers", others[0], wanted)
         if len({tier.label for tier in tiers}) < len(tiers):
             raise ConfigurationError(f"{where} has the same tier twice; leave one of them out")

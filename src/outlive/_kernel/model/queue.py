@@ -16,7 +16,16 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from outlive._kernel.model import given
-from outlive._kernel.model.limit import FixedWindow, LimitState, RateLimit, TokenBucket, charge_limit, limit_fits_at
+from outlive._kernel.model.limit import (
+    FixedWindow,
+    LimitState,
+    RateLimit,
+    SlidingWindow,
+    Tier,
+    TokenBucket,
+    charge_limit,
+    limit_fits_at,
+)
 from outlive._kernel.model.pause import Pause
 from outlive.errors import ArgumentTypeError, InvalidArgumentError
 
@@ -36,23 +45,33 @@ SLOTS_MAX = 1_000_000_000
 TIERS_MAX = 10
 AGEING_SECONDS = 60.0
 Hold = Literal["end", "running"]
+TierKind = Literal["bucket", "window", "sliding"]
+"""A `TokenBucket`, a `FixedWindow` or a `SlidingWindow`."""
+WINDOWS: dict[str, type[FixedWindow | SlidingWindow]] = {"window": FixedWindow, "sliding": SlidingWindow}
 
 
 class RateTier(msgspec.Struct, frozen=True):
     """How many runs may begin, as a cell has it: tokens a second and at once, or runs in a window of seconds."""
 
-    kind: Literal["bucket", "window"]
+    kind: TierKind
     amount: Annotated[float, msgspec.Meta(gt=0)]
     """Tokens a second of a bucket; runs in one window."""
     extent: Annotated[float, msgspec.Meta(gt=0)]
     """Tokens that a bucket holds; seconds of a window."""
 
     @property
-    def tier(self) -> TokenBucket | FixedWindow:
+    def tier(self) -> Tier:
         """The tier itself."""
         if self.kind == "bucket":
             return TokenBucket(self.amount, int(self.extent))
-        return FixedWindow(int(self.amount), self.extent)
+        return WINDOWS[self.kind](int(self.amount), self.extent)
+
+    @classmethod
+    def of(cls, tier: Tier) -> RateTier:
+        """A tier as a cell has it."""
+        if isinstance(tier, TokenBucket):
+            return cls("bucket", tier.rate, tier.burst)
+        return cls("window" if isinstance(tier, FixedWindow) else "sliding", tier.limit, tier.seconds)
 
 
 class QueueLimits(msgspec.Struct, frozen=True, kw_only=True):
@@ -182,7 +201,7 @@ class Queue:
         concurrency: how many runs of it may be under way at once, in all workers together.
         per_worker: how many of them one worker has at once.
         per_key: how many runs with the same `key` may be under way at once.
-        rate: how often runs may begin: a `TokenBucket`, a `FixedWindow`, or several of them.
+        rate: how often runs may begin: a `TokenBucket`, a `FixedWindow`, a `SlidingWindow`, or several of them.
         priorities: whether starts may have a `priority`. The higher one goes first among runs of one key.
         ageing: seconds of waiting that count as much as one level of priority, so that every run has its turn.
         weights: how many turns a key has when others have one; 1 unless given.
@@ -194,7 +213,7 @@ class Queue:
     concurrency: int | None = None
     per_worker: int | None = None
     per_key: int | None = None
-    rate: TokenBucket | FixedWindow | Sequence[TokenBucket | FixedWindow] | None = None
+    rate: Tier | Sequence[Tier] | None = None
     priorities: bool = False
     ageing: given.Span = AGEING_SECONDS
     weights: Mapping[str, float] | None = None
@@ -273,13 +292,12 @@ def _tiers(where: str, rate: object) -> tuple[RateTier, ...]:
     tiers = () if rate is None else (rate,) if not isinstance(rate, (list, tuple)) else tuple(rate)
     made = []
     for tier in tiers:
-        if isinstance(tier, TokenBucket):
-            made.append(RateTier("bucket", tier.rate, tier.burst))
-        elif isinstance(tier, FixedWindow):
-            made.append(RateTier("window", tier.limit, tier.seconds))
-        else:
-            wanted = "give a TokenBucket or a FixedWindow, or several of them, for example TokenBucket(10)"
+        if not isinstance(tier, Tier):
+            wanted = (
+                "give a TokenBucket, a FixedWindow or a SlidingWindow, or several of them, for example TokenBucket(10)"
+            )
             raise ArgumentTypeError(where, "rate", tier, wanted)
+        made.append(RateTier.of(tier))
     if len(made) > TIERS_MAX or len({tier.tier.label for tier in made}) < len(made):
         raise InvalidArgumentError(where, "rate", rate, f"give at most {TIERS_MAX} limits, each of them once")
     return tuple(made)

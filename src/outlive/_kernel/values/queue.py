@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Literal
 
 import msgspec
 
-from outlive._kernel.model.limit import FixedWindow, TokenBucket
-from outlive._kernel.model.queue import AGEING_SECONDS, Hold
+from outlive._kernel.model.limit import Tier, TokenBucket
+from outlive._kernel.model.queue import AGEING_SECONDS, WINDOWS, Hold, TierKind
 from outlive._kernel.model.queue import QueueLimits as StoredLimits
+from outlive._kernel.model.queue import RateTier as StoredTier
 from outlive._kernel.values.count import Count
 from outlive._kernel.values.run import Status
 
@@ -44,7 +44,8 @@ class WaitingKey(msgspec.Struct, frozen=True):
 class RateTier(msgspec.Struct, frozen=True):
     """How many runs may begin: tokens a second and at once, or runs in a window of time."""
 
-    kind: Literal["bucket", "window"]
+    kind: TierKind
+    """`window` for a `FixedWindow`, `sliding` for a `SlidingWindow`."""
     amount: float
     """Tokens a second of a bucket; runs in one window."""
     burst: int | None = None
@@ -53,11 +54,11 @@ class RateTier(msgspec.Struct, frozen=True):
     """How long a window is; None for a bucket."""
 
     @property
-    def tier(self) -> TokenBucket | FixedWindow:
+    def tier(self) -> Tier:
         """The tier itself."""
         if self.span is None:
             return TokenBucket(self.amount, self.burst or 0)
-        return FixedWindow(int(self.amount), self.span.total_seconds())
+        return WINDOWS[self.kind](int(self.amount), self.span.total_seconds())
 
     def __repr__(self) -> str:
         return f"<RateTier {self.tier.label}>"
@@ -119,11 +120,11 @@ class QueueState(msgspec.Struct, frozen=True, kw_only=True):
 def limits_of(stored: StoredLimits) -> QueueLimits:
     """The limits in the cell of a queue as users see them."""
     fields = msgspec.structs.asdict(stored)
-    return QueueLimits(**fields | {"rate": tuple(rate_tier(each.tier) for each in stored.rate)})
+    return QueueLimits(**fields | {"rate": tuple(map(rate_tier, stored.rate))})
 
 
-def rate_tier(tier: TokenBucket | FixedWindow) -> RateTier:
+def rate_tier(stored: StoredTier) -> RateTier:
     """A limit on how often runs begin, as users see it."""
-    if isinstance(tier, TokenBucket):
-        return RateTier("bucket", tier.rate, burst=tier.burst)
-    return RateTier("window", tier.limit, span=timedelta(seconds=tier.seconds))
+    if stored.kind == "bucket":
+        return RateTier(stored.kind, stored.amount, burst=int(stored.extent))
+    return RateTier(stored.kind, stored.amount, span=timedelta(seconds=stored.extent))

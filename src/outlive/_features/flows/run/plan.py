@@ -445,7 +445,8 @@ class Plan:
             limited = guard_of_limit(wanted.limit, whose=whose)
             if limited is None:
                 message = f"{wanted.limit!r} is not a rate limit; write its name and how many calls it allows"
-                raise _unfit(step, "limit", "bad-limit", message, "for example `limit: bank 10/s`")
+                example = "for example `limit: bank 10/s` or `limit: bank 5 in any 2s`"
+                raise _unfit(step, "limit", "bad-limit", message, example)
             guard = limited if guard is None else Guard(guard.breaker, limited.limit)
         return StepOptions(
             unsettable=_DECIDES if step.id in self._deciding else "",

@@ -17,7 +17,7 @@ from outlive._features.flows.document.model import RetryPolicy, seconds_of
 from outlive._kernel.journal.failure import class_name
 from outlive._kernel.model import Retry
 from outlive._kernel.model.guard import Guard
-from outlive._kernel.model.limit import RateLimit, TokenBucket
+from outlive._kernel.model.limit import RateLimit, SlidingWindow, Tier, TokenBucket
 from outlive.errors import StepFailedError
 
 TRANSPORT_ATTEMPTS = 4
@@ -71,15 +71,22 @@ def _names(full: str) -> tuple[str, str]:
     return full, full.rpartition(".")[2]
 
 
-_LIMIT = re.compile(r"^(?P<name>[A-Za-z_][A-Za-z0-9_.-]*) +(?P<count>[1-9][0-9]{0,8}) */ *(?P<unit>s|m|h|d)$")
+_LIMIT = re.compile(
+    r"^(?P<name>[A-Za-z_][A-Za-z0-9_.-]*) +(?P<count>[1-9][0-9]{0,8})"
+    r"( */ *(?P<unit>[smhd])| +in +any +(?P<length>[1-9][0-9]{0,3}) *(?P<period>[smhd]))$"
+)
 _UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 
 
 def guard_of_limit(limit: str, *, whose: str = "") -> Guard | None:
-    """The limit that `limit: bank 10/s` says, shared by all workers; None if it says none. `whose` is added to its
-    name."""
+    """The limit that `limit: bank 10/s` or `limit: bank 5 in any 2s` says, shared by all workers; None if it says none.
+    `whose` is added to its name."""
     match = _LIMIT.match(limit)
     if match is None:
         return None
-    count, seconds = int(match["count"]), _UNITS[match["unit"]]
-    return Guard(None, RateLimit(match["name"] + whose, TokenBucket(count / seconds, burst=count), shared=True))
+    count = int(match["count"])
+    if match["unit"]:
+        tier: Tier = TokenBucket(count / _UNITS[match["unit"]], burst=count)
+    else:
+        tier = SlidingWindow(count, int(match["length"]) * _UNITS[match["period"]])
+    return Guard(None, RateLimit(match["name"] + whose, tier, shared=True))

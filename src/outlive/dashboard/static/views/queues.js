@@ -17,9 +17,9 @@ const LIMITS = [
 ];
 const most = (limit) => (limit === null ? 'no limit' : figure(limit));
 const rateOf = (tier) =>
-  tier.kind === 'window'
-    ? `${tier.amount} in ${lasts(span(tier.span))}`
-    : `${tier.amount} a second, ${tier.burst} at once`;
+  tier.kind === 'bucket'
+    ? `${tier.amount} a second, ${tier.burst} at once`
+    : `${tier.amount} in ${tier.kind === 'sliding' ? 'any ' : ''}${lasts(span(tier.span))}`;
 const age = (text) => (text === null ? '—' : lasts(span(text)));
 
 /** How much of what is allowed is used, as a bar. */
@@ -375,15 +375,19 @@ const linesOf = (text) =>
     .split('\n')
     .map((line) => line.trim())
     .filter(Boolean);
-const tierText = (tier) =>
-  tier.kind === 'window' ? `${tier.amount}/${span(tier.span) / 1000}` : `${tier.amount}:${tier.burst}`;
+function tierText(tier) {
+  if (tier.kind === 'bucket') return `${tier.amount}:${tier.burst}`;
+  return `${tier.amount}${tier.kind === 'sliding' ? ' in any ' : '/'}${span(tier.span) / 1000}`;
+}
 
-/** A rate as a person writes it: 10 a second, 10:50 with 50 at once, 500/60 in each minute. */
+/** A rate as a person writes it: 10 a second, 10:50 with 50 at once, 500/60 in each minute, 5 in any 2 seconds. */
 function tierOf(line) {
+  const [, limit, period] = /^(\d+)\s+in\s+any\s+([\d.]+)\s*s?$/.exec(line) ?? [];
+  if (Number(limit)) return { kind: 'sliding', amount: Number(limit), span: Number(period) };
   const [, amount, sign, more] = /^([\d.]+)\s*(?:([:/])\s*([\d.]+))?$/.exec(line) ?? [];
   if (!Number(amount))
     throw new Error(
-      `“${line}” is not a rate: write 10 for ten a second, 10:50 with up to 50 at once, or 500/60 for 500 a minute.`,
+      `“${line}” is not a rate: write 10 for ten a second, 10:50 with up to 50 at once, 500/60 for 500 a minute, or 5 in any 2 for 5 in any two seconds.`,
     );
   return sign === '/'
     ? { kind: 'window', amount: Number(amount), span: Number(more) }
@@ -441,7 +445,7 @@ function Limits({ it, close, reload }) {
     )}
     <${Field}
       label="how often runs may begin"
-      hint="one on a line: 10 a second, 10:50 with 50 at once, 500/60 in each minute"
+      hint="one on a line: 10 a second, 10:50 with 50 at once, 500/60 in each minute, 5 in any 2 seconds"
     >
       <textarea name="rate" rows="2" spellcheck=${false} value=${values.value.rate} onInput=${change}></textarea>
     </${Field}>
