@@ -52,7 +52,7 @@ async def test_workers_are_shown_with_what_they_own(store: Store, ask: Ask) -> N
     table = in_thread(ask, "workers", "list").output.splitlines()
     listed = json.loads(in_thread(ask, "workers", "list", "--json").output)
 
-    assert ["WORKER", "STATUS", "LEASE", "RUNS", "WORKFLOWS"] == table[0].split()
+    assert ["WORKER", "STATUS", "LEASE", "RUNS", "QUEUES", "WORKFLOWS"] == table[0].split()
     assert [("anvil", 2), ("brush", 1)] == [(it["id"], it["runs"]) for it in listed]
     assert ["live", "gone"] == [it["status"] for it in listed]
     assert "runs out in 50 min" in table[1]

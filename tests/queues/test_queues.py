@@ -625,3 +625,43 @@ async def test_queue_that_no_one_knows_is_logged_with_what_may_be_meant(caplog: 
         "this worker takes from queue 'sinlge', which neither its code nor the store knows; did you mean 'single'?",
         "this worker takes from queue 'nowhere', which neither its code nor the store knows; it may come later",
     ]
+
+
+async def test_a_start_in_a_queue_that_no_worker_takes_and_no_code_has_declared_is_logged_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """With the queue that may be meant. A queue that a worker takes needs no declaration."""
+    async with TestEngine(worker=WorkerOptions(queues=["single", "gpu", "default"])) as engine:
+        for queue in ("sinlge", "sinlge", "gpu", "single"):
+            await engine.start(queued_visit, "a", queue=queue)
+        await engine.start(queued_visit, "a", queue=pair)
+
+    assert [record.getMessage() for record in caplog.records if "is started in" in record.getMessage()] == [
+        "a run is started in queue 'sinlge', from which no live worker takes; no code has declared queue 'sinlge'; did "
+        "you mean 'single'?"
+    ]
+
+
+async def test_a_run_that_no_worker_takes_from_its_queue_says_so() -> None:
+    """`why` names the queue, and for one that no code has declared the queue that may be meant; `list_stuck` has it."""
+    definition = f"{queued_visit.spec.name}@1"
+    async with TestEngine(worker=WorkerOptions(queues=["single"])) as engine:
+        lost = await engine.start(queued_visit, "a", queue="sinlge")
+        known = await engine.start(queued_visit, "a", queue=pair, begin_within=60)
+        plain = await engine.start(queued_visit, "a")
+        late = await engine.start(queued_visit, "a", queue="sinlge", delay=3600)
+        (worker,) = await engine.workers.list()
+
+        assert await lost.why() == (
+            f"no live worker that has {definition} takes from queue sinlge, in which it is; start one with --queues "
+            "sinlge, or without --queues; no code has declared queue 'sinlge'; did you mean 'single'?"
+        )
+        assert (await known.why()).startswith(f"no live worker that has {definition} takes from queue pair, in which")
+        assert "; it fails if no worker has begun it by" in await known.why()
+        assert "takes runs without a queue, as it is; start one with --queues default" in await plain.why()
+        assert "it is to begin at" in await late.why()
+        assert {(it.run.id, it.kind) for it in await engine.list_stuck()} == {
+            (run.id, "untaken") for run in (lost, known, plain)
+        }
+        assert worker.queues == ("single",)
+        assert not any(name.startswith("outlive.takes") for name in (*worker.definitions, *worker.built_in))

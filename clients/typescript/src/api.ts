@@ -671,7 +671,7 @@ export interface Holder {
 export interface Incomplete {
   /** A root run, for its whole tree. */
   run: Run;
-  kind: "damaged" | "interrupted" | "parked" | "undefined";
+  kind: "damaged" | "interrupted" | "parked" | "undefined" | "untaken";
   /** One sentence for a person, the same that `why` says. */
   reason: string;
   /** The verbs that help. */
@@ -1919,6 +1919,8 @@ export interface Worker {
    * worker.
    */
   steps: string[];
+  /** The queues from which it takes runs, `default` for the runs without one; null if it takes from all. */
+  queues: string[] | null;
   /** The fault of its row, if the row is damaged. */
   fault: string;
 }

@@ -51,6 +51,7 @@ _ADVICE = {
     "interrupted": "start a worker that has their workflows; another one takes them over",
     "damaged": "outlive fsck --repair writes their rows again from the journals",
     "undefined": "start a worker that defines these workflows in these versions",
+    "untaken": "start a worker with --queues and the names of their queues, or without --queues",
 }
 
 

@@ -34,7 +34,7 @@ from outlive._kernel.client.interventions import Interventions
 from outlive._kernel.client.message_key import key_of_cancel, key_of_signal, key_of_skip
 from outlive._kernel.client.message_start import MessageStarts, NamedStart
 from outlive._kernel.client.pausing import Pauser, wanted_workflow
-from outlive._kernel.client.placing import own_place
+from outlive._kernel.client.placing import own_place, undeclared_queue
 from outlive._kernel.client.recovery import Incomplete, find_incomplete
 from outlive._kernel.client.retrying import Retrier
 from outlive._kernel.client.shown import Shown
@@ -47,7 +47,7 @@ from outlive._kernel.client.turns import Turns
 from outlive._kernel.client.under_way import UnderWay
 from outlive._kernel.client.unread import RunInbox
 from outlive._kernel.client.waiters import Waiters
-from outlive._kernel.client.why import WAITS_SHOWN_MAX, is_paused, is_stopped, why
+from outlive._kernel.client.why import WAITS_SHOWN_MAX, is_paused, is_stopped, is_untaken, why
 from outlive._kernel.client.why_in_line import why_in_line, why_others_in_line
 from outlive._kernel.define.middleware import NO_HOOKS, Hooks
 from outlive._kernel.define.registry import Registry
@@ -249,8 +249,20 @@ class Client:
         other_line = await why_others_in_line(store, others.values(), bounds=bounds)
         workers, now_at = await store.list_workers(), store.now()
         shown = {it.id: it for it in await self.shown.runs(named)}
+        unknown = ""
+        if is_untaken([worker for worker in workers if worker.is_live], root):
+            unknown = await undeclared_queue(store, root.queue, self.access.registry.workflows())
         sentence = why(
-            run, root, workers, shown, now_at=now_at, pauses=pauses, line=line, other_line=other_line, doing=moves
+            run,
+            root,
+            workers,
+            shown,
+            now_at=now_at,
+            pauses=pauses,
+            line=line,
+            other_line=other_line,
+            doing=moves,
+            unknown_queue=unknown,
         )
         long = await self._warning(run)
         return Why.of(sentence, "; ", long) if long else sentence

@@ -10,6 +10,7 @@ from typing import Protocol
 import msgspec
 
 from outlive._kernel.client.acting import check_uses
+from outlive._kernel.define.registry import Registry
 from outlive._kernel.journal.event import RunCreated
 from outlive._kernel.model import given
 from outlive._kernel.model.instant import MICROSECONDS
@@ -25,10 +26,14 @@ from outlive._kernel.model.queue import (
     queue_in,
     queue_key,
 )
+from outlive._kernel.model.worker import taken_queues
 from outlive._kernel.replay.command import WorkflowSpec
-from outlive._kernel.store.contract import CellStore
+from outlive._kernel.store.contract import CellStore, Store
 from outlive.errors import InvalidArgumentError
 from outlive.telemetry import log
+
+NAMES_MET_MAX = 1_000
+"""How many names of queues that no code has declared are remembered."""
 
 
 class QueueTable(Protocol):
@@ -115,12 +120,25 @@ async def warn_of_unknown(store: QueueTable, names: Sequence[str], specs: list[W
         log.warning("this worker takes from queue %r, which neither its code nor the store knows; %s", name, hint)
 
 
+async def undeclared_queue(store: Store, name: str, specs: list[WorkflowSpec]) -> str:
+    """A clause that says that no code has declared a queue, and which one may be meant; empty if these workflows have
+    declared it, or a worker, or a person at run time."""
+    own, record = declared_queues(specs), queue_in(await store.read_cell(queue_cell(name)))
+    if not name or name in own or record.declared_at or record.changed:
+        return ""
+    others = {*await store.list_queues(), *own} - {name}
+    close = get_close_matches(name, sorted(others), n=1)
+    return f"no code has declared queue {name!r}{f'; did you mean {close[0]!r}?' if close else ''}"
+
+
 class Placer:
     """Finds the places of new runs, and lets the store know the queues that starts bring along."""
 
-    def __init__(self, store: CellStore, *, began_at: int) -> None:
-        self._store, self._began_at = store, began_at
+    def __init__(self, store: Store, *, registry: Registry, began_at: int) -> None:
+        self._store, self._registry, self._began_at = store, registry, began_at
         self._declared: dict[str, QueueLimits] = {}
+        self._met: set[str] = set()
+        """Queues that were given by name, and that a worker takes from or a warning was logged of."""
 
     async def place(self, where: str, choice: QueueChoice, own: Queue | str | None, *, now_at: int) -> QueuePlace:
         """The place of a run of a workflow with the queue `own`.
@@ -163,7 +181,22 @@ class Placer:
                 await declare(self._store, queue.name, queue._limits, at=self._began_at)
                 self._declared[queue.name] = queue._limits
             return queue.name, queue._limits
-        return queue, queue_in(await self._store.read_cell(queue_cell(queue))).declared
+        record = queue_in(await self._store.read_cell(queue_cell(queue)))
+        if not record.declared_at and queue not in self._met and len(self._met) < NAMES_MET_MAX:
+            await self._meet(queue)
+        return queue, record.declared
+
+    async def _meet(self, name: str) -> None:
+        """Log once that no worker takes from a queue which no code has declared: its name may be misspelt."""
+        workers = [worker for worker in await self._store.list_workers(with_runs=False) if worker.is_live]
+        if not workers:
+            return
+        self._met.add(name)
+        takes = [taken_queues(worker.definitions) for worker in workers]
+        if any(queues is None or name in queues for queues in takes):
+            return
+        if clause := await undeclared_queue(self._store, name, self._registry.workflows()):
+            log.warning("a run is started in queue %r, from which no live worker takes; %s", name, clause)
 
 
 def _name(queue: Queue | str | None) -> str:

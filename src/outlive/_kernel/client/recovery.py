@@ -1,8 +1,9 @@
 """Runs that do not go on by themselves, or not yet, and why: what a person looks at after something went wrong.
 
 A run that a live worker moves, and one that waits for a timer or for the world, is as it should be and is not listed.
-Four kinds are: parked runs, which wait for a person; damaged ones, whose rows cannot be read; interrupted ones, whose
-worker is gone and which wait for another; and runs that are due while no live worker has their definition.
+Five kinds are: parked runs, which wait for a person; damaged ones, whose rows cannot be read; interrupted ones, whose
+worker is gone and which wait for another; and runs that are due while no live worker has their definition, or takes
+from their queue.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Literal
 
 import msgspec
 
-from outlive._kernel.client.why import has_definition, why
+from outlive._kernel.client.why import has_definition, is_untaken, why
 from outlive._kernel.model import Run, RunFilter, RunStatus
 from outlive._kernel.model.run import UNENDED
 from outlive._kernel.store.contract import PAGE_SIZE_MAX, Store, WorkerInfo
@@ -20,13 +21,14 @@ from outlive._kernel.values.run import Run as ShownRun
 from outlive._kernel.values.run import run_of
 from outlive.errors.advice import Advice
 
-IncompleteKind = Literal["parked", "interrupted", "damaged", "undefined"]
+IncompleteKind = Literal["parked", "interrupted", "damaged", "undefined", "untaken"]
 """Why a run does not move:
 
 - `parked`: it stopped with a reason; `resume`, `skip_step` or `cancel` decide.
 - `interrupted`: its worker is gone, and no other has taken it over yet.
 - `damaged`: its row in the store cannot be read, so no worker takes it; `outlive fsck --repair` writes it again.
 - `undefined`: it is due, and no live worker has its workflow in its version.
+- `untaken`: it is due, and no live worker that has its workflow takes from its queue.
 """
 
 
@@ -91,6 +93,9 @@ def _kind_of(run: Run, live: list[WorkerInfo], *, now_at: int) -> IncompleteKind
         return "parked"
     if any(worker.id == run.owner for worker in live):
         return None
-    if run.wake_at is not None and run.wake_at <= now_at and not has_definition(live, run):
-        return "undefined"
+    if run.wake_at is not None and run.wake_at <= now_at:
+        if not has_definition(live, run):
+            return "undefined"
+        if is_untaken(live, run):
+            return "untaken"
     return "interrupted" if run.owner else None

@@ -92,7 +92,7 @@ class Starter:
         self._creating: dict[asyncio.Future[Outcome], tuple[float, str, int]] = {}
         """Starts under way, the oldest first: since when, and the id and nonce of the run."""
         self._look: asyncio.TimerHandle | None = None
-        self._placer = Placer(access.timed_store, began_at=access.store.now())
+        self._placer = Placer(access.timed_store, registry=access.registry, began_at=access.store.now())
 
     def close(self) -> None:
         """The engine has stopped: a start that is still under way raises."""

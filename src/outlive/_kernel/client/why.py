@@ -13,7 +13,7 @@ from outlive._kernel.model.queue import DEFAULT
 from outlive._kernel.model.remote import remote_step_of
 from outlive._kernel.model.wait import for_people
 from outlive._kernel.model.why import Why
-from outlive._kernel.model.worker import name_in
+from outlive._kernel.model.worker import name_in, taken_queues
 from outlive._kernel.replay.frame import APPROVAL
 from outlive._kernel.store.contract import WorkerInfo
 from outlive._kernel.values.run import wait_of
@@ -40,10 +40,12 @@ def why(
     line: str = "",
     other_line: str = "",
     doing: str = "",
+    unknown_queue: str = "",
 ) -> Why:
     """Why a run is where it is, for a person, and what helps; `others` are the runs that it waits for, `pauses` the
     workflows that are paused, `line` what is to be said of its position in a queue, `other_line` of that of a run that
-    it waits for, and `doing` what its worker has said that is under way."""
+    it waits for, `doing` what its worker has said that is under way, and `unknown_queue` what is to be said of a queue
+    that no code has declared."""
     if run.status.is_terminal:
         return Why(_ended(run))
     if run.status is RunStatus.DAMAGED:
@@ -67,6 +69,8 @@ def why(
         return Why(f"its workflow is {pause} (since {instant(pause.at)}){now}", advice)
     if (step := remote_step_of(root.workflow)) and root.owner not in live:
         return Why(_unclaimed(root, step))
+    if is_due and root.owner not in live and is_untaken(live.values(), root):
+        return Why.of(_untaken(root), unknown_queue and f"; {unknown_queue}", _until(root))
     if line and has_definition(live.values(), root):
         return Why.of(line, _until(root))
     if root.status is RunStatus.PENDING and not root.owner and root.wake_at is not None and root.wake_at > now_at:
@@ -120,6 +124,22 @@ def is_paused(root: Run) -> bool:
 def has_definition(workers: Iterable[WorkerInfo], root: Run) -> bool:
     """Whether one of these workers has the workflow of a run, in its version."""
     return any(root.definition in worker.definitions for worker in workers)
+
+
+def is_untaken(workers: Iterable[WorkerInfo], root: Run) -> bool:
+    """Whether workers have the workflow of a run, and none of these takes runs from its queue."""
+    takes = [taken_queues(worker.definitions) for worker in workers if root.definition in worker.definitions]
+    name = root.queue or DEFAULT
+    return bool(takes) and not any(queues is None or name in queues for queues in takes)
+
+
+def _untaken(root: Run) -> str:
+    """The sentence for a run that workers could run and do not take."""
+    whose = f"from queue {root.queue}, in which it is" if root.queue else "runs without a queue, as it is"
+    return (
+        f"no live worker that has {root.definition_shown} takes {whose}; start one with --queues "
+        f"{root.queue or DEFAULT}, or without --queues"
+    )
 
 
 def _undefined(workers: Iterable[WorkerInfo], root: Run) -> str:

@@ -9,6 +9,7 @@ from outlive._kernel.client.access import Access
 from outlive._kernel.client.cell_reader import CellReader
 from outlive._kernel.model.instant import instant_of
 from outlive._kernel.model.remote import queue_and_step, use_of
+from outlive._kernel.model.worker import TAKES_MARK, taken_queues
 from outlive._kernel.model.worker_steps import (
     REMOTE_STEPS_CELLS,
     STEPS_CELL,
@@ -93,7 +94,13 @@ def worker_of(stored: WorkerInfo, now_at: int) -> Worker:
         process=stored.process,
         runs=stored.runs,
         definitions=tuple(name for name in stored.definitions if not name.startswith(INTERNAL)),
-        built_in=tuple(name for name in stored.definitions if name.startswith(INTERNAL) and not is_steps_mark(name)),
+        built_in=tuple(name for name in stored.definitions if name.startswith(INTERNAL) and not _is_mark(name)),
         steps=tuple(steps_in(stored.definitions)),
+        queues=taken_queues(stored.definitions),
         fault=stored.fault,
     )
+
+
+def _is_mark(name: str) -> bool:
+    """Whether an entry among the definitions of a worker says something else of it."""
+    return is_steps_mark(name) or name.startswith(TAKES_MARK)

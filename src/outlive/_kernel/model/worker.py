@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from outlive._kernel.model import given
@@ -16,6 +16,8 @@ from outlive._kernel.model.queue import DEFAULT, Queue, queue_names
 from outlive.errors import ArgumentTypeError, InvalidArgumentError
 
 LEASE_SECONDS_MIN = 1.0
+TAKES_MARK = "outlive.takes:"
+"""The prefix of the entries in a worker's list of definitions that name the queues from which it takes."""
 NAME_CHARACTERS_MAX = 80
 """How much of a name is in the ids of its sessions."""
 UNIQUE_CHARACTERS = 12
@@ -124,6 +126,17 @@ class WorkerOptions:
 def queues_of(options: WorkerOptions) -> tuple[str, ...] | None:
     """The names of the queues of a worker as the store has them, "" for the runs without one; None for all."""
     return None if options.queues is None else queue_names("WorkerOptions", options.queues)
+
+
+def takes_marks(queues: Sequence[str] | None) -> tuple[str, ...]:
+    """The entries in a worker's list of definitions that say from which queues it takes; none if it takes from all."""
+    return () if queues is None else tuple(f"{TAKES_MARK}{name or DEFAULT}" for name in queues)
+
+
+def taken_queues(definitions: Iterable[str]) -> tuple[str, ...] | None:
+    """The queues from which a worker with these definitions takes, "default" for the runs without one; None for
+    all."""
+    return tuple(each.removeprefix(TAKES_MARK) for each in definitions if each.startswith(TAKES_MARK)) or None
 
 
 def worker_options(worker: object) -> tuple[WorkerOptions, bool]:

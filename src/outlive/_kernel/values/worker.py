@@ -36,6 +36,8 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
     steps: tuple[str, ...] = ()
     """The steps that it runs, by the names that documents have for them: `shop.reserve`, or `gpu/resize` for a remote
     worker."""
+    queues: tuple[str, ...] | None
+    """The queues from which it takes runs, `default` for the runs without one; None if it takes from all."""
     fault: str
     """The fault of its row, if the row is damaged."""
 

@@ -105,7 +105,8 @@ def list_(
     With --stuck the third column says why a run does not move. `parked`: it stopped with a reason, and `outlive runs
     resume`, `skip` or `cancel` decide. `interrupted`: it has lost its worker and waits for another. `damaged`: its row
     in the store cannot be read, and `outlive fsck --repair` writes it again from the journal. `undefined`: it is due,
-    and no live worker has its workflow in its version.
+    and no live worker has its workflow in its version. `untaken`: it is due, and no live worker that has its workflow
+    takes from its queue.
     """
     if is_stuck:
         if filters_of(filters) or has_children or oldest_first:

@@ -35,8 +35,18 @@ def list_(*, url: str, as_json: bool) -> None:
     if not found:
         click.echo("no worker is on this store")
         return
-    rows = [[worker.name, _status(worker), _lease(worker), f"{worker.runs:,}", _workflows(worker)] for worker in found]
-    print_table(["worker", "status", "lease", "runs", "workflows"], rows)
+    rows = [
+        [
+            worker.name,
+            _status(worker),
+            _lease(worker),
+            f"{worker.runs:,}",
+            "all" if worker.queues is None else ", ".join(worker.queues),
+            _workflows(worker),
+        ]
+        for worker in found
+    ]
+    print_table(["worker", "status", "lease", "runs", "queues", "workflows"], rows)
 
 
 @workers.command()

@@ -26,7 +26,7 @@ from outlive._kernel.model.lacking import lacks_mark
 from outlive._kernel.model.pause import PAUSES_CELL, Pauses, pauses_in
 from outlive._kernel.model.payload import Blob
 from outlive._kernel.model.under_way import Report, cell_of
-from outlive._kernel.model.worker import WorkerOptions, queues_of, session_id
+from outlive._kernel.model.worker import WorkerOptions, queues_of, session_id, takes_marks
 from outlive._kernel.model.worker_steps import steps_mark
 from outlive._kernel.runtime.commit.committer import Committer
 from outlive._kernel.runtime.environment import Environment
@@ -187,12 +187,12 @@ class WorkerSessions:
 
     def _listed(self, definitions: list[str]) -> tuple[str, ...]:
         """The definitions that people and other programs see: definitions that this worker can run, and definitions for
-        which it lacks something; and its steps."""
+        which it lacks something; its steps; and the queues from which it takes, if it does not take from all."""
         lacking, steps = self._environment.registry.lacking(), self._environment.registry.own_step_names()
         # A request of an operator has no queue.
         own = (name for name in definitions if self._takes_unqueued or not name.startswith(OF_RUN))
         marks = [lacks_mark(definition, names) for definition, names in lacking.items()]
-        return (*own, *marks, *([steps_mark(steps)] if steps else ()))
+        return (*own, *marks, *([steps_mark(steps)] if steps else ()), *takes_marks(queues_of(self._options)))
 
     async def redefine(self) -> None:
         """Claim by what the registry has now, and let others know. What runs is not touched."""

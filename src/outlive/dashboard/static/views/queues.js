@@ -386,9 +386,7 @@ function tierOf(line) {
   if (Number(limit)) return { kind: 'sliding', amount: Number(limit), span: Number(period) };
   const [, amount, sign, more] = /^([\d.]+)\s*(?:([:/])\s*([\d.]+))?$/.exec(line) ?? [];
   if (!Number(amount))
-    throw new Error(
-      `“${line}” is not a rate: write 10 for ten a second, 10:50 with up to 50 at once, 500/60 for 500 a minute, or 5 in any 2 for 5 in any two seconds.`,
-    );
+    throw new Error(`“${line}” is not a rate: write 10, 10:50, 500/60 or 5 in any 2, as below the field.`);
   return sign === '/'
     ? { kind: 'window', amount: Number(amount), span: Number(more) }
     : { kind: 'bucket', amount: Number(amount), burst: sign ? Number(more) : null };

@@ -15,8 +15,9 @@ const SAYS = {
   interrupted: 'Its worker is gone. Another worker takes it over by itself when the lease has run out.',
   damaged: 'Its rows cannot be read. Run outlive fsck on the store.',
   undefined: 'No live worker has its code. Start one that has.',
+  untaken: 'No live worker with its code takes from its queue. Start one that does, or look for a misspelt queue.',
 };
-const KINDS = { parked: 'park', interrupted: 'wait', damaged: 'fail', undefined: 'wait' };
+const KINDS = { parked: 'park', interrupted: 'wait', damaged: 'fail', undefined: 'wait', untaken: 'wait' };
 
 /** Resume the parked runs; what became of each. */
 async function resumeAll(how) {

@@ -30,6 +30,7 @@ const COLUMNS = [
   },
   { name: 'kept', label: 'lease in', wide: true, value: (it) => it.lease },
   { name: 'runs', label: 'trees', number: true, value: (it) => it.runs },
+  { name: 'queues', wide: true, value: (it) => it.queues?.join(' ') ?? 'all' },
   {
     name: 'definitions',
     label: 'can run',
