@@ -29,7 +29,7 @@ async def drive(order: str) -> None:
 
 
 @outlive.workflow
-async def ship(order: str) -> str:
+async def send_order(order: str) -> str:
     label = await print_label(order)
     await drive(order)
     return label
@@ -44,6 +44,6 @@ async def handle(event: dict[str, Any], *, seconds: float) -> dict[str, Any]:
     """Take the order of the event, and work until nothing is due or the time is over."""
     async with engine.work(seconds, until_idle=True) as work:
         if "order" in event:
-            await engine.start(ship, event["order"], id=event["order"])
+            await engine.start(send_order, event["order"], id=event["order"])
     assert work.done is not None
     return {"done": str(work.done), "has_more": work.done.has_more}

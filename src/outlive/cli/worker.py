@@ -413,12 +413,11 @@ async def _entered(engine: Engine, stop: Stop, bounded: Work | None) -> bool:
 
 
 def _described(engine: Engine) -> str:
-    from outlive._kernel.define.own import RESERVED
     from outlive.engine.url import shown
 
-    own = [name for name in engine._registry.definitions() if not name.startswith(RESERVED)]
     worker = f"worker {engine._worker_name} (process {os.getpid()})"
-    return f"{worker} runs {counted(len(own), 'workflow')} on {shown(engine.url)}{_lacking(engine)}"
+    workflows = counted(len(engine._registry.runnable()), "workflow")
+    return f"{worker} runs {workflows} on {shown(engine.url)}{_lacking(engine)}"
 
 
 def _lacking(engine: Engine) -> str:

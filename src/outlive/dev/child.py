@@ -71,15 +71,13 @@ class Program:
 
     def described(self, files: set[str]) -> Loaded:
         """The facts about it that the other process needs."""
-        from outlive._kernel.define.own import RESERVED
-
         engine = self.engine
-        names = {definition.rpartition("@")[0] for definition in engine._registry.definitions()}
+        names = {spec.name for spec in engine._registry.runnable()}
         names |= {read.document.name for _, read in self.documents} - self._not_run_here
         return Loaded(
             store=engine.url,
             redact=sorted(engine._redaction.fields),
-            workflows=sorted(name for name in names if not name.startswith(RESERVED)),
+            workflows=sorted(names),
             example=self._example,
             files=sorted(files | {str(file.resolve()) for file, _ in self.documents}),
         )

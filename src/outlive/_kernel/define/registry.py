@@ -268,6 +268,11 @@ class Registry:
     def _all(self) -> dict[tuple[str, int], WorkflowSpec]:
         return self._workflows | self._flows
 
+    def runnable(self) -> list[WorkflowSpec]:
+        """The workflows and flows of users that a worker of this process can run."""
+        known = self._names()
+        return [spec for spec in self._all().values() if spec.uses <= known]
+
     def lacking(self) -> dict[str, frozenset[str]]:
         """The flows that this process has and cannot run, as `name@version`, and the names that they need for it."""
         known = self._names()
@@ -285,12 +290,11 @@ class Registry:
         counted = (len(self._workflows), len(self._steps))
         if self._definitions is None or self._counted != counted:
             self._counted = counted
-            known = self._names()
-            runnable = {key: spec for key, spec in self._all().items() if spec.uses <= known}
-            own = [name for it in own_families() for name in it.names(runnable.values(), self._steps.values())]
+            runnable = self.runnable()
+            own = [name for it in own_families() for name in it.names(runnable, self._steps.values())]
             workflows = {name for name, _ in self._all()}
             steps = [(name, STEP_VERSION) for name in self._steps if name not in workflows]
-            names = [*runnable, *steps, *own]
+            names = [*((spec.name, spec.version) for spec in runnable), *steps, *own]
             self._definitions = sorted(f"{name}@{version}" for name, version in names)
         return list(self._definitions)
 
