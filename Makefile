@@ -40,7 +40,7 @@ SITE := .venv-site/.installed-site
 # Outlive, and the package for authors of stores, which the tests and the proofs import too.
 PROJECTS := pyproject.toml conformance/pyproject.toml
 
-.PHONY: help demo test lint type unit e2e screenshots slow mutate generate format dashboard kill chaos limits live drill differential simulate cron fuzz schema verbs malformed bench pythons site lock sbom audit clean
+.PHONY: help demo test lint type unit e2e screenshots slow mutate generate format dashboard kill chaos limits live drill differential simulate cron fuzz schema verbs malformed languages bench pythons site lock sbom audit clean
 
 help: ## List these targets.
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -118,6 +118,9 @@ schema: $(DEV) ## Send N=100 requests of each kind to every operation of the HTT
 
 verbs: $(DEV) ## Kill the server of the HTTP API in every operation, KILLS=10 times; the request sent again has the same answer. Also STORE=postgres.
 	.venv/bin/python -m proof.http.verbs --store $(STORE) --kills $(if $(filter command line environment,$(origin KILLS)),$(KILLS),10) --seed $(SEED) $(ARGS)
+
+languages: $(DEV) ## Kill remote workers in Python, TypeScript and Go, the server and the worker of flows, KILLS=200 times; every flow ends exactly. Needs Go.
+	KILLS=$(if $(filter command line environment,$(origin KILLS)),$(KILLS),200) .venv/bin/python -m pytest -m slow tests/remote_steps --timeout=1800 --log-cli-level=INFO $(ARGS)
 
 malformed: $(DEV) ## Send N=10000 malformed, oversized, slow and truncated requests to a server, beside clients that behave; then measure what hostile ones cost. Also STORE=postgres.
 	.venv/bin/python -m proof.http.malformed --store $(STORE) --requests $(if $(filter command line environment,$(origin N)),$(N),10000) --seed $(SEED) $(ARGS)

@@ -129,12 +129,14 @@ class Worker:
         self._server, self._key = server.rstrip("/") + "/api/v1", key
         self._queue, self._name, self.lease_seconds = queue, name, lease_seconds
         self._functions: dict[str, Callable[[Any, Task], Any]] = {}
+        self._schemas: dict[str, dict[str, Any]] = {}
 
-    def step(self, name: str) -> Callable[[Callable[[Any, Task], Any]], Callable[[Any, Task], Any]]:
-        """Let a function do the tasks of this remote step."""
+    def step(self, name: str, **schemas: Any) -> Callable[[Callable[[Any, Task], Any]], Callable[[Any, Task], Any]]:
+        """Let a function do the tasks of this remote step; `input` and `output` are its JSON Schemas, if people and
+        flows are to see them."""
 
         def add(function: Callable[[Any, Task], Any]) -> Callable[[Any, Task], Any]:
-            self._functions[name] = function
+            self._functions[name], self._schemas[name] = function, schemas
             return function
 
         return add
@@ -163,7 +165,7 @@ class Worker:
 
     def claim(self) -> tuple[str, Task] | None:
         """The next task with the name of its step; None if there was none for a while."""
-        wanted = {"queue": self._queue, "steps": sorted(self._functions), "worker": self._name}
+        wanted = {"queue": self._queue, "steps": self._schemas, "worker": self._name}
         answer = self.post("/tasks/claim", {**wanted, "lease_seconds": self.lease_seconds, "wait": WAIT_SECONDS})
         claimed = answer["task"]
         return None if claimed is None else (claimed["step"], Task(self, claimed))

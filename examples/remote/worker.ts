@@ -27,6 +27,12 @@ export interface Options {
   leaseSeconds?: number;
 }
 
+/** The JSON Schemas of a step, for people and for checks of flows. */
+export interface Schemas {
+  input?: Record<string, unknown>;
+  output?: Record<string, unknown>;
+}
+
 export type Handler = (input: any, task: Task) => Promise<unknown>;
 
 const WAIT_SECONDS = 20;
@@ -123,6 +129,7 @@ export class Worker {
   private server: string;
   private options: Options;
   private handlers = new Map<string, Handler>();
+  private schemas: Record<string, Schemas> = {};
 
   constructor(server: string, options: Options) {
     this.options = options;
@@ -131,8 +138,9 @@ export class Worker {
   }
 
   /** Let a function do the tasks of this remote step. */
-  step(name: string, handler: Handler): void {
+  step(name: string, handler: Handler, schemas: Schemas = {}): void {
     this.handlers.set(name, handler);
+    this.schemas[name] = schemas;
   }
 
   /** Work until the process ends, or `most` tasks were claimed; throws when the server takes no claims of it. */
@@ -153,7 +161,7 @@ export class Worker {
 
   /** The next task; null if there was none for a while. */
   async claim(): Promise<Task | null> {
-    const wanted = { queue: this.options.queue, steps: [...this.handlers.keys()], worker: this.options.name ?? "" };
+    const wanted = { queue: this.options.queue, steps: this.schemas, worker: this.options.name ?? "" };
     const body = { ...wanted, lease_seconds: this.leaseSeconds, wait: WAIT_SECONDS };
     const answer = await this.post("/tasks/claim", body);
     return answer.task === null ? null : new Task(this, answer.task);
@@ -168,7 +176,9 @@ export class Worker {
       let answer: Response | null = null;
       let said: any = null;
       try {
-        answer = await fetch(this.server + path, { method: "POST", headers, body: data });
+        // A server that is frozen answers nothing, and closes nothing.
+        const signal = AbortSignal.timeout((WAIT_SECONDS + 30) * 1000);
+        answer = await fetch(this.server + path, { method: "POST", headers, body: data, signal });
         said = await answer.json();
       } catch {
         // It cannot be reached, or was stopped before it answered; or a proxy answers, and not in JSON.

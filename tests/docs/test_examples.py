@@ -19,7 +19,7 @@ SECONDS_MAX = 120
 """For a page that hangs. A test waits for 60 seconds at most, but others have been waited for meanwhile."""
 AT_ONCE = 6
 Played = subprocess.CompletedProcess[str]
-INFOS = {RUN, ONLY_COMPILE, SIGNATURE, OUTPUT, "text", "sh", "sql", "toml", "yaml", "ini", "ts"}
+INFOS = {RUN, ONLY_COMPILE, SIGNATURE, OUTPUT, "text", "sh", "sql", "toml", "yaml", "ini", "json", "ts", "go"}
 PAGES_WITH_EXAMPLES = [page for page in find_pages() if any(block.info == RUN for block, _ in examples(page))]
 
 
