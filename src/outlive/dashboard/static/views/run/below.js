@@ -15,9 +15,9 @@ export const TABS = [
   ['events', 'Events'],
   ['graph', 'Graph'],
   ['output', 'State and streams'],
-  ['inbox', 'Inbox'],
   ['tree', 'Tree'],
   ['compare', 'Compare'],
+  ['inbox', 'Inbox'],
 ];
 const ITEMS_MAX = 500;
 const SHOWN_CHARACTERS = 200;
