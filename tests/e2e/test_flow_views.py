@@ -123,6 +123,24 @@ def test_a_new_flow_begins_with_a_draft(show: Show) -> None:
     assert page.url.endswith("#/flows/hello?tab=draft")
 
 
+@pytest.mark.browser
+def test_the_editor_knows_the_steps_of_remote_workers(show: Show, site: Site) -> None:
+    """They are listed below the document and among the workers, what a worker says of them is text, and a document is
+    checked with it while it is written."""
+    takes = {"type": "object", "properties": {"url": {"type": "string"}, "<b>": {}}, "additionalProperties": False}
+    site.do(site.engine.tasks.claim("scanners", {"scan": {"input": takes}}, worker="scanner-1"))
+    page = show("/new-flow")
+    expect(page.get_by_role("cell", name="scanners/scan")).to_be_visible()
+    expect(page.get_by_role("cell", name="url, <b>")).to_be_visible()
+    text = "name: scanned\nsteps:\n  one: { use: scanners/scan, with: { uri: a } }\n"
+    page.get_by_role("textbox", name="document").fill(text)
+    expect(page.locator(".problems")).to_contain_text("did you mean url?")
+    check_view(page, "flow-new-steps")
+    show("/workers")
+    expect(page.get_by_role("cell", name="scanners/scan")).to_be_visible()
+    check_view(page, "workers-steps")
+
+
 def test_an_approval_is_given_with_a_form(show: Show, site: Site) -> None:
     """The fields are those of its schema; the run has what was filled in."""
     run = site.do(site.engine.start(refund, "order-15", id="refund-1"))

@@ -8,6 +8,7 @@ import { ActionDialog, Field } from './dialog.js';
 import { Compare, Document, Editor, Problems, rangesOf } from './document.js';
 import { Graph } from './graph.js';
 import { Act, Empty, Problem } from './shown.js';
+import { Steps } from './steps.js';
 
 // Line by line: the indent of a document has a meaning, and that of a module has none.
 const NEW = [
@@ -200,6 +201,7 @@ function Written({ name, info, reload, saved }) {
         }
       </section>
     </div>
+    <${Steps} />
     ${dialog.value}
   `;
 }

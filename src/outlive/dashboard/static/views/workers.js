@@ -3,6 +3,7 @@
 import { html } from '../vendor/preact.js';
 import { get, useLoaded } from '../api.js';
 import { Empty, Head, Problem, Status } from '../parts/shown.js';
+import { Steps } from '../parts/steps.js';
 import { Table } from '../parts/table.js';
 import { Time } from '../parts/time.js';
 
@@ -45,32 +46,6 @@ const COLUMNS = [
   { name: 'fault', wide: true, value: (it) => it.fault },
 ];
 
-/** @type {import('../parts/table.js').Column<import('outlive').StepInfo>[]} */
-const STEPS = [
-  { name: 'step', value: (it) => it.name, cell: (it) => html`<span class="mono">${it.name}</span>` },
-  { name: 'kind', value: (it) => (it.queue ? 'remote' : 'Python') },
-  { name: 'workers', number: true, value: (it) => it.workers },
-  { name: 'takes', grow: true, wide: true, value: (it) => shape(it.arguments), cell: (it) => schema(it.arguments) },
-  { name: 'gives', grow: true, wide: true, value: (it) => shape(it.result), cell: (it) => schema(it.result) },
-];
-
-/**
- * A JSON Schema in a line. That of a remote step comes from its worker, and may be any object.
- * @param {Record<string, unknown> | null | undefined} said
- */
-function shape(said) {
-  if (!said) return '—';
-  const { properties, type } = said;
-  if (properties && typeof properties === 'object' && !Array.isArray(properties))
-    return Object.keys(properties).join(', ') || 'nothing';
-  return typeof type === 'string' ? type : 'any';
-}
-
-/** @param {Record<string, unknown> | null | undefined} said */
-function schema(said) {
-  return html`<span class="mono" title=${said ? JSON.stringify(said, null, 1) : 'not described'}>${shape(said)}</span>`;
-}
-
 export default function Workers() {
   const { data, error, reload } = useLoaded(
     async (signal) => (await /** @type {Promise<import('outlive').WorkersList>} */ (get('/workers', {}, signal))).items,
@@ -79,12 +54,6 @@ export default function Workers() {
       every: 2000,
     },
   );
-  const steps = useLoaded(
-    async (signal) =>
-      (await /** @type {Promise<import('outlive').StepsList>} */ (get('/workers/steps', {}, signal))).items,
-    [],
-    { every: 5000 },
-  ).data.value;
   const rows = data.value;
   const live = rows?.filter((it) => it.status === 'live').length ?? 0;
   return html`
@@ -110,11 +79,6 @@ export default function Workers() {
         </${Empty}>`}
       />`
     }
-    ${
-      steps &&
-      steps.length > 0 &&
-      html`<h2>Steps</h2>
-        <${Table} label="steps" rows=${steps} columns=${STEPS} empty="" />`
-    }
+    <${Steps} />
   `;
 }
