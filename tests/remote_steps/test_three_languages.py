@@ -151,12 +151,19 @@ async def listed(engine: outlive.Engine, wanted: set[str]) -> dict[str, Any]:
         await asyncio.sleep(0.1)
 
 
+@pytest.fixture(params=["sqlite", "postgres"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The address of an empty store."""
+    is_file = request.param == "sqlite"
+    return f"sqlite:{tmp_path / 'flows.db'}" if is_file else str(request.getfixturevalue("postgres_url"))
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-async def test_flows_end_exactly_while_workers_and_servers_are_killed(tmp_path: Path, go: str) -> None:
+async def test_flows_end_exactly_while_workers_and_servers_are_killed(tmp_path: Path, go: str, url: str) -> None:
     """Every flow ends with its exact output, each of its ten steps has one task, and the ledger has each task once and
     no other: nothing is lost, and no effect counts twice. [FE-O9]"""
-    rng, url = random.Random(7), f"sqlite:{tmp_path / 'flows.db'}"
+    rng = random.Random(7)
     started: list[int] = []
     async with outlive.Engine(url, worker=False) as engine, fleet(tmp_path, go, url) as (processes, ledger):
         await engine.flows.apply(DOCUMENT)
