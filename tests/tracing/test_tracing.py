@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import sys
@@ -11,6 +12,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from msgspec.structs import replace
 from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
@@ -19,7 +21,9 @@ from opentelemetry.trace import SpanKind, StatusCode
 
 import outlive
 from outlive._kernel.define.middleware import NO_HOOKS, hooks_of
+from outlive._kernel.model import Run, RunStatus
 from outlive.cli.worker import worker
+from outlive.errors import RunCancelledError
 from outlive.integrations.logging import JsonFormatter
 from outlive.testing import TestEngine
 from tests.engine.inside import journal_of
@@ -350,3 +354,57 @@ def test_a_command_line_that_wants_traces_says_what_is_missing(missing: str, mon
     done = CliRunner().invoke(worker, ["--store", "memory:", "--tracing"])
 
     assert (done.exit_code, "opentelemetry-sdk" in done.output) == (2, True)
+
+
+def test_a_run_that_was_taken_over_has_a_mark_in_its_span() -> None:
+    """A span without a length below that of the run, with the worker that goes on."""
+    traces = Traces()
+    tracing = outlive.middleware.Tracing(traces.provider)
+    row = Run(id="o", root_id="o", workflow="order", version=1, nonce=7, epoch=3, created_at=5, updated_at=9)
+
+    tracing.taken_over(row, {"traceparent": REQUEST}, worker="w2")
+    tracing.ended(replace(row, status=RunStatus.SUCCEEDED, finished_at=12), {"traceparent": REQUEST})
+
+    mark = traces.one("taken over")
+    assert hangs_on(mark, traces.one("order"))
+    assert (mark.start_time, mark.end_time) == (9_000, 9_000)
+    assert mark.attributes is not None
+    assert (mark.attributes["outlive.worker"], mark.attributes["outlive.epoch"]) == ("w2", 3)
+    assert mark.context is not None
+    assert 0 < mark.context.span_id < 2**64
+
+
+BEGAN: list[asyncio.Event] = []
+"""Set when the step of one test has begun."""
+
+
+@outlive.step(name="tracing.hang")
+async def hang() -> None:
+    """Ends when it is cancelled."""
+    BEGAN[0].set()
+    await asyncio.get_running_loop().create_future()
+
+
+@outlive.workflow(name="tracing.hanging")
+async def hanging() -> None:
+    """One step, which hangs."""
+    await hang()
+
+
+async def test_an_attempt_that_is_cancelled_says_so_and_has_no_error() -> None:
+    """A cancellation is not a failure."""
+    traces = Traces()
+    BEGAN[:] = [asyncio.Event()]
+    async with traces.engine() as engine:
+        run = await engine.start(hanging)
+        async with asyncio.timeout(30):
+            await BEGAN[0].wait()
+        await run.cancel()
+        with pytest.raises(RunCancelledError):
+            await run.result()
+
+    attempt = traces.one("tracing.hang")
+    assert attempt.attributes is not None
+    assert attempt.attributes["outlive.cancelled"] is True
+    assert "error.type" not in attempt.attributes
+    assert attempt.status.status_code is StatusCode.UNSET
