@@ -195,7 +195,8 @@ async def test_the_list_of_a_queue_has_an_end(engine: TestEngine) -> None:
 
     found = await steps_of(engine)
     assert len([name for name in found if name.startswith("crowded/")]) == 200
-    assert len([name for name in found if name.startswith("wordy/")]) == 16
+    assert len([name for name in found if name.startswith("wordy/")]) == 40
+    assert len([it for it in found.values() if it.queue == "wordy" and it.arguments is not None]) == 16
     assert "small/one" in found
     held = await store_of(engine).read_cell("outlive.remote-steps/wordy")
     assert held is not None

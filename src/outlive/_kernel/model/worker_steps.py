@@ -28,8 +28,9 @@ SCHEMA_LEVELS_MAX = 20
 SCHEMA_PARTS_MAX = 500
 """Maps and lists in one schema of a remote worker."""
 STEPS_OF_QUEUE_MAX = 200
+"""Steps of one queue that are listed; others can be claimed."""
 BYTES_OF_QUEUE_MAX = 131_072
-"""The size of all schemas of the steps of one queue. Steps beyond these two bounds are claimed and not listed."""
+"""The size of all schemas of the steps of one queue; steps beyond it are listed without theirs."""
 BYTES_OF_PYTHON_MAX = 1_048_576
 """The size of all schemas of steps of Python; steps beyond it are listed without theirs."""
 
@@ -110,7 +111,7 @@ def with_remote(held: bytes | None, said: Mapping[str, StepShape | None], *, unt
     """The content of the cell of a queue when a remote worker says what it can do until this instant.
 
     A step without schemas keeps the schemas that another worker has given. What has run out makes room; beyond the
-    bounds, steps that are new are left out.
+    bounds, schemas and then new steps are left out.
     """
     shapes = {name: shape for name, shape in remote_shapes_in(held).items() if shape.until_at > now_at or name in said}
     size = sum(len(_encode(shape)) for shape in shapes.values())
@@ -119,11 +120,13 @@ def with_remote(held: bytes | None, said: Mapping[str, StepShape | None], *, unt
         wanted = before or RemoteShape() if shape is None else RemoteShape(shape.arguments, shape.result)
         until = until_at if before is None else max(until_at, before.until_at)
         wanted = msgspec.structs.replace(wanted, until_at=until)
-        more = len(_encode(wanted)) - (0 if before is None else len(_encode(before)))
-        if (before is None and len(shapes) >= STEPS_OF_QUEUE_MAX) or size + max(more, 0) > BYTES_OF_QUEUE_MAX:
+        if before is None and len(shapes) >= STEPS_OF_QUEUE_MAX:
             continue
+        held_bytes = 0 if before is None else len(_encode(before))
+        if size - held_bytes + len(_encode(wanted)) > BYTES_OF_QUEUE_MAX:
+            wanted = RemoteShape(until_at=until)
+        size += len(_encode(wanted)) - held_bytes
         shapes[name] = wanted
-        size += more
     return _encode(shapes)
 
 
