@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 import outlive
+from outlive.cli import main
 from outlive.errors import ArgumentTypeError, InvalidArgumentError
 from outlive.http import Api
 from outlive.testing import TestEngine
 from outlive.types import StepInfo
 from tests.engine.inside import describe_now, store_of
 from tests.engine.support import Place
-from tests.http.caller import Caller
+from tests.http.caller import Caller, served
 
 OF_INT = {"type": "integer"}
 SCALED: dict[str, dict[str, Any]] = {
@@ -150,6 +155,16 @@ async def test_steps_are_listed_over_http(engine: TestEngine) -> None:
         assert (await api.post("/api/v1/tasks/claim", {**wanted, "steps": steps})).status == 400
 
 
+async def test_a_connection_says_and_lists_the_same() -> None:
+    """A remote worker in Python says its schemas through a server, and a program there lists what the engine lists."""
+    async with outlive.Engine("memory:") as engine, served(Api(engine)) as port:
+        async with outlive.connect(f"http://127.0.0.1:{port}") as there:
+            assert await there.tasks.claim("gpu", {"scale": SCALED}, worker="gpu-1") is None
+            listed = await there.workers.steps()
+        assert listed == await engine.workers.steps()
+    assert [it.arguments for it in listed if it.name == "gpu/scale"] == [SCALED["input"]]
+
+
 def nested(levels: int) -> dict[str, Any]:
     """A schema in a schema, so many levels."""
     schema: dict[str, Any] = {}
@@ -247,3 +262,27 @@ async def test_a_name_that_no_document_can_say_is_not_listed(engine: TestEngine)
     """It can be claimed as before."""
     assert await engine.tasks.claim("gpu", ["sc ale", "outlive", "a/b", "x,y"]) is None
     assert [name for name in await steps_of(engine) if "/" in name] == ["gpu/outlive"]
+
+
+def test_the_command_lists_what_workers_say(tmp_path: Path) -> None:
+    """A table has each step with what it takes, whatever its worker says, and JSON has the schemas."""
+    url = f"sqlite:{tmp_path / 'steps.db'}"
+    odd: dict[str, Any] = {"type": ["object", {}], "properties": {"a": 1, "b": {"$ref": 7}}, "required": {"a": []}}
+
+    async def say() -> None:
+        async with outlive.Engine(url, worker=False) as engine:
+            steps = {"scale": SCALED, "crop": {}, "odd": {"input": odd}, "many": {"input": {"type": "array"}}}
+            assert await engine.tasks.claim("gpu", steps) is None
+
+    asyncio.run(say())
+    shown = CliRunner().invoke(main, ["workers", "steps", "--store", url])
+    plain = CliRunner().invoke(main, ["workers", "steps", "--store", url, "--json"])
+
+    assert [line.split() for line in shown.output.splitlines()] == [
+        ["STEP", "WORKERS", "ARGUMENTS"],
+        ["gpu/crop", "1", "-"],
+        ["gpu/many", "1", "array"],
+        ["gpu/odd", "1", "a:", "any?,", "b:", "7?"],
+        ["gpu/scale", "1", "by:", "integer"],
+    ], shown.output
+    assert [it["arguments"] for it in json.loads(plain.output)][-1] == SCALED["input"]
