@@ -182,7 +182,10 @@ class Episode:
             self.users.pausers.resume_whole("" if name == EVERYTHING else name)
         if not pauses_in(self.server.state.cells.get(PAUSES_CELL)):
             patience = self.plan.lease_seconds + 2 * self.plan.poll_seconds + LOOK_SECONDS
-            self.server.queues.look(patience_seconds=patience, workers=len(self.workers))
+            runs_active_max = self.plan.limits.get("runs_active_max", Limits().runs_active_max)
+            self.server.queues.look(
+                patience_seconds=patience, workers=len(self.workers), runs_active_max=runs_active_max
+            )
         self.world.after(LOOK_SECONDS, self._look)
 
     def _check_queues(self) -> None:

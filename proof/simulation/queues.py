@@ -153,8 +153,11 @@ class QueueAudit:
             if most is not None and count > most:
                 self._world.complain(f"queue {name} {what} {count} runs of worker {owner}, and its limit is {most}")
 
-    def look(self, *, patience_seconds: float, workers: int) -> None:
-        """After the faults: no run waits long where a slot is free."""
+    def look(self, *, patience_seconds: float, workers: int, runs_active_max: int) -> None:
+        """After the faults: no run waits long where a slot is free, and a worker has room for it."""
+        if sum(bool(run.owner) for run in self._roots()) >= workers * runs_active_max:
+            self._still_since.clear()
+            return
         roots = [run for run in self._roots() if run.queue in QUEUES and not run.status.is_terminal]
         for name, queue in QUEUES.items():
             held = [run for run in roots if run.queue == name and run.slot == HELD]
