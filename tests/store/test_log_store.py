@@ -46,7 +46,9 @@ async def doubles_in_log(number: int) -> list[int]:
 
 
 async def test_an_engine_runs_on_a_store_of_another_author(tmp_path: Path) -> None:
-    """A URL of its scheme names it. Steps, timers, signals and transactions work, and another engine goes on."""
+    """A URL of its scheme names it. Steps, timers, signals and transactions work, and another engine goes on.
+    [FE-P14]
+    """
     url = f"log:{tmp_path / 'runs.log'}"
     async with outlive.Engine(url, poll_seconds=0.01) as engine:
         run = await engine.start(doubles_in_log, 21, id="run-1")
