@@ -223,6 +223,8 @@ class SessionWorker:
         if claim.interrupted:
             log_taken_over(run, found.last_words.get(journal, ""))
         inbox = found.inbox.get(journal, [])
+        if (older := self.trees.find(journal)) is not None and older.phase.is_owned:
+            self.discard(older, "another worker has had it meanwhile")  # Its steps are of an old claim.
         if live is not None:
             live.reclaimed(claim)
         else:
