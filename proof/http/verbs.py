@@ -30,7 +30,15 @@ from proof.http.requests import NOT_REPEATED, WANTED, Wanted, unproved
 from proof.http.victim import server_of
 
 ANSWER_SECONDS = 60.0
-MANY = {"bulk.cancel": 3, "bulk.pause": 3, "bulk.retry": 3, "bulk.resume": 3, "bulk.purge": 3, "runs.signal_many": 2}
+MANY = {
+    "bulk.cancel": 3,
+    "bulk.pause": 3,
+    "bulk.retry": 3,
+    "bulk.resume": 3,
+    "bulk.purge": 3,
+    "runs.signal_many": 2,
+    "runs.start_many": 2,
+}
 """Rows of the audit log for one request, where it is for several runs."""
 REPLACED = {"events.add_sink", "queues.set", "schedules.set", "tasks.heartbeat", "schedules.backfill"}
 """What is written again as it is there already: nothing happens twice, and the log may have more rows."""
