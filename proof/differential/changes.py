@@ -181,6 +181,7 @@ def _snapshot(root: Run, seq: int, now: int) -> SnapshotTaken:
         nonce=root.nonce,
         tags=root.tags,
         notify=root.parent_id or "",
+        slots=root.slots,
     )
     return SnapshotTaken(
         at=now,
@@ -207,6 +208,7 @@ def _plant(new: NewTree, oracle: Oracle, ending: dict[int, Run] | None = None, *
         tags=new.tags,
         notify=notify,
         begin_by=oracle.now() + SLEEP_MICROSECONDS if new.version == 2 else 0,
+        slots=1 + new.version % 2,
     )
     fold = Fold(new.id)
     fold.apply(event)
@@ -260,6 +262,7 @@ def event_of(move: str, fold: Fold, births: int, now: int) -> AnyEvent:
             call="child",
             tags={"size": "x"},
             queue=("", QUEUE)[births % 2],
+            slots=1 + births % 3,
         ),
     }
     if move == "end" and open_children:

@@ -15,7 +15,7 @@ import msgspec
 from outlive._features.schedules.schedule import Overlap
 from proof.simulation.machines.legs import MACHINES, write_machines
 from proof.simulation.program import Case, Pausing, write_cases
-from proof.simulation.queues import KEYS, QUEUES
+from proof.simulation.queues import KEYS, QUEUES, SLOTS
 
 FAULT_SECONDS = 25.0
 ATTEMPTS_MAX = 4
@@ -259,6 +259,8 @@ def _waiting(seed: int, cases: list[Case]) -> list[Case]:
     for case in cases:
         if queues and not case.machine and not case.is_rare and chance.random() < 0.8:
             case.queue, case.key = chance.choice(queues), chance.choice(KEYS)
+            if case.queue == "simulated.heavy":
+                case.slots = chance.choice(SLOTS)
             case.start_seconds *= chance.choice((0.1, 0.5))
     return _paused(seed, cases)
 

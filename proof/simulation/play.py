@@ -375,7 +375,13 @@ async def play_windowed(program: str) -> str:
     return json.dumps(await _play(json.loads(program)))
 
 
-_PLAYS = (play_one, play_two, play_keyed, play_mine, play_rated, play_windowed)
+@workflow(name="simulated.heavy.play", strict_arguments=True, queue=QUEUES["simulated.heavy"])
+async def play_heavy(program: str) -> str:
+    """The same, of which some take more slots than others."""
+    return json.dumps(await _play(json.loads(program)))
+
+
+_PLAYS = (play_one, play_two, play_keyed, play_mine, play_rated, play_windowed, play_heavy)
 QUEUED = dict(zip(QUEUES, _PLAYS, strict=True))
 """The workflow of each queue."""
 

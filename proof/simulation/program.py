@@ -98,6 +98,8 @@ class Case(msgspec.Struct, omit_defaults=True):
     queue: str = ""
     """The queue that it waits in, and its key there."""
     key: str = ""
+    slots: int = 1
+    """How many slots of the queue it takes."""
     is_rare: bool = False
     """Whether only some of the workers have its workflow."""
     starters: int = 1

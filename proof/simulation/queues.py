@@ -28,9 +28,12 @@ QUEUES = {
         Queue("simulated.mine", per_worker=1, concurrency=7),
         Queue("simulated.rated", rate=TokenBucket(1, burst=2)),
         Queue("simulated.windowed", rate=SlidingWindow(2, 3)),
+        Queue("simulated.heavy", concurrency=4),
     )
 }
 KEYS = ("", "a", "a", "b")
+SLOTS = (1, 2, 3, 4)
+"""How many slots runs in the heavy queue take."""
 GRAIN = 1e-3
 """Tokens that rounding to microseconds may be worth."""
 
@@ -112,14 +115,16 @@ class QueueAudit:
         for name, queue in QUEUES.items():
             held = [run for run in roots if run.queue == name and run.slot == HELD]
             own = sum(run.owner == worker_id for run in held)
-            is_full = queue.concurrency is not None and len(held) >= queue.concurrency
+            waiting = [run for run in roots if run.queue == name and self._waits(run)]
+            # A run that takes more slots than are free has those behind it wait with it.
+            needed = max((run.slots for run in waiting), default=1)
+            is_full = queue.concurrency is not None and _slots(held) + needed > queue.concurrency
             is_full |= queue.per_worker is not None and own >= queue.per_worker
             if is_full or (name in self._rates and self._rates[name].may_be_full(now_at)):
                 continue
             keys = Counter(run.queue_key for run in held if run.queue_key)
-            for run in roots:
-                may_go = run.queue == name and run.definition in definitions and self._waits(run)
-                if not may_go or (run.journal, run.wake_at) in declined:
+            for run in waiting:
+                if run.definition not in definitions or (run.journal, run.wake_at) in declined:
                     continue
                 if queue.per_key is None or keys[run.queue_key] < queue.per_key:
                     self._world.complain(f"queue {name} has a slot for {run.id}, and a worker with room did not get it")
@@ -139,8 +144,10 @@ class QueueAudit:
         self._count("has at work", [run for run in at_work if run.queue in QUEUES])
 
     def _count(self, what: str, runs: list[Run]) -> None:
-        for name, count in Counter(run.queue for run in runs).items():
-            most = QUEUES[name].concurrency
+        for name, number in Counter(run.queue for run in runs).items():
+            most, count = QUEUES[name].concurrency, _slots(run for run in runs if run.queue == name)
+            if count > number:
+                self._world.sometimes["run took several slots of a queue"] += 1
             if most is not None and count > most:
                 ids = [run.id for run in runs if run.queue == name]
                 self._world.complain(f"queue {name} {what} {ids}, and its limit is {most}")
@@ -163,8 +170,9 @@ class QueueAudit:
             held = [run for run in roots if run.queue == name and run.slot == HELD]
             keys = {run.queue_key for run in held if run.queue_key and queue.per_key}
             waiting = [run for run in roots if run.queue == name and self._waits(run) and run.queue_key not in keys]
-            room = min(queue.concurrency or len(held) + 1, workers if queue.per_worker else len(held) + 1)
-            if not waiting or len(held) >= room:
+            used, needed = _slots(held), max((run.slots for run in waiting), default=1)
+            room = min(queue.concurrency or used + needed, workers if queue.per_worker else used + needed)
+            if not waiting or used + needed > room:
                 self._still_since.pop(name, None)
                 continue
             since = self._still_since.setdefault(name, self._world.seconds)
@@ -174,3 +182,8 @@ class QueueAudit:
     def _waits(self, run: Run) -> bool:
         is_due = run.wake_at is not None and run.wake_at <= self._world.now()
         return run.slot != HELD and is_due and run.status is not RunStatus.PARKED
+
+
+def _slots(runs: Iterable[Run]) -> int:
+    """How many slots these runs take."""
+    return sum(run.slots for run in runs)

@@ -71,6 +71,7 @@ WANTED = (
     "run deleted by its rule",
     "run retried",
     "run timed out",
+    "run took several slots of a queue",
     "run waited in a queue",
     "runs deleted",
     "runs kept from a deletion",

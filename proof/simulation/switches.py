@@ -7,7 +7,7 @@ have written. A simulator that does not find these would not find their like eit
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from typing import Any
@@ -30,7 +30,7 @@ from outlive._kernel.store.contract import Change, Outcome
 from outlive._kernel.store.memory import MemoryStore, deleting
 from outlive._kernel.store.schedules import ScheduleChange
 from outlive._kernel.store.streams import Appended, StreamAppend, StreamLimits
-from outlive._kernel.store.tables.queueing import HeldSlots, Serving
+from outlive._kernel.store.tables.queueing import Head, HeldSlots, Serving
 from proof.simulation.machines.switches import MACHINE_SWITCHES
 from proof.simulation.replacing import replaced
 
@@ -152,6 +152,18 @@ def _without_share() -> Iterator[None]:
 
 
 @contextmanager
+def _without_weight() -> Iterator[None]:
+    """A queue gives every run one slot, however many it takes."""
+    pick = Serving.pick
+
+    def light(self: Serving, heads: Mapping[str, Sequence[Head]]) -> list[int]:
+        return pick(self, {key: [Head(head.run, 1) for head in line] for key, line in heads.items()})
+
+    with replaced(Serving, "pick", light):
+        yield
+
+
+@contextmanager
 def _with_short_forks() -> Iterator[None]:
     """A fork begins before the last step that has returned, and calls it again."""
 
@@ -202,6 +214,7 @@ SWITCHES: dict[str, Callable[[], AbstractContextManager[None]]] = {
     "revision": _without_revision,
     "slots": _with_one_slot,
     "share": _without_share,
+    "weight": _without_weight,
     "rate": _without_rate,
     "need": _without_need,
     "turns": _without_turns,
@@ -209,11 +222,12 @@ SWITCHES: dict[str, Callable[[], AbstractContextManager[None]]] = {
     **MACHINE_SWITCHES,
 }
 """What can be switched off: the compare-and-swap of the store; reading back a commit whose outcome is unknown, either
-taking it for not done or taking it for done; the durable budget of attempts; the marks of appends to streams; that one
-settlement of a promise counts; that asks with one key are one; that a fork has all results; that only the owner appends
-to a stream; that a change of a schedule is made of what is there; that a queue gives all its slots, to one worker no
-more than its share, and to all no more than the rate; that nothing is deleted that an open run needs; that the
-workers take turns in deleting; that blobs stay which rows name; and what `machines.switches` has."""
+taking it for not done or taking it for done; the durable budget of attempts; the marks of appends to streams; that
+one settlement of a promise counts; that asks with one key are one; that a fork has all results; that only the owner
+appends to a stream; that a change of a schedule is made of what is there; that a queue gives all its slots, to one
+worker no more than its share, to a heavy run as many as it takes, and to all no more than the rate; that nothing is
+deleted that an open run needs; that the workers take turns in deleting; that blobs stay which rows name; and what
+`machines.switches` has."""
 
 
 def without(name: str | None) -> AbstractContextManager[None]:

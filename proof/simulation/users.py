@@ -131,7 +131,9 @@ class Users:
     def _start(self, case: Case) -> Verb:
         async def verb(engine: SimulatedEngine) -> None:
             workflow, argument = _what(case)
-            await engine.start(workflow, argument, id=case.id, timeout=case.timeout_seconds, key=case.key or None)
+            slots = case.slots if case.slots > 1 else None
+            seconds = case.timeout_seconds
+            await engine.start(workflow, argument, id=case.id, timeout=seconds, key=case.key or None, slots=slots)
 
         return verb
 

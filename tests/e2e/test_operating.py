@@ -70,7 +70,7 @@ def test_a_queue_is_limited_and_drained(site: Site, show: Show) -> None:
     expect(keys.filter(has_text="tenant-0")).to_contain_text(re.compile(r"tenant-00.*1$"))
 
     page.get_by_role("button", name="Limits…").click()
-    page.get_by_label("runs at once, in all workers").fill("3")
+    page.get_by_label("slots, in all workers").fill("3")
     page.get_by_label("how often runs may begin").fill("500/60\noften")
     page.get_by_label("turns of keys").fill("tenant-2=3")
     page.get_by_role("button", name="Change").click()

@@ -395,6 +395,9 @@ async def test_limits_are_those_of_the_code_that_was_started_last(place: Place) 
     [
         ({"key": "a"}, InvalidArgumentError, "runs with a queue"),
         ({"priority": 1}, InvalidArgumentError, "runs with a queue"),
+        ({"slots": 2}, InvalidArgumentError, "runs with a queue"),
+        ({"queue": single, "slots": 0}, InvalidArgumentError, "slots"),
+        ({"queue": single, "slots": "two"}, ArgumentTypeError, "slots"),
         ({"queue": single, "priority": 1}, InvalidArgumentError, "declare it with them"),
         ({"queue": ranked, "priority": "high"}, ArgumentTypeError, "priority"),
         ({"queue": single, "key": "x" * 300}, InvalidArgumentError, "200"),
@@ -665,3 +668,69 @@ async def test_a_run_that_no_worker_takes_from_its_queue_says_so() -> None:
         }
         assert worker.queues == ("single",)
         assert not any(name.startswith("outlive.takes") for name in (*worker.definitions, *worker.built_in))
+
+
+heavy = Queue("heavy", concurrency=4, per_worker=3)
+
+
+async def test_a_start_says_how_many_slots_a_run_takes(place: Place) -> None:
+    """The queue, the run and its `why` say it; a smaller run behind it waits until it has had its turn."""
+    async with place.engine() as engine, place.engine() as other:
+        first = await engine.start(queued_wait, "first", queue=heavy, slots=2)
+        await in_time(waits(first))
+        second = await engine.start(queued_wait, "second", queue=heavy, slots=3, id="second")
+        third = await other.start(queued_wait, "third", queue=heavy)
+        stats = await engine.queues.stats(heavy)
+
+        assert (int(stats.running), int(stats.slots), stats.holders[0].slots) == (1, 2, 2)
+        assert (await second.info()).slots == 3
+        assert (
+            f"it is in line in queue heavy, in place 1; it takes 3 slots, and 2 of 4 are free: {first.id}"
+            == await second.why()
+        )
+        assert "in place 2; a worker will take it when it is its turn" in await third.why()
+        await engine.signal(first.id, "go")
+        await in_time(waits(second))
+        await in_time(waits(third))
+        for run in (second, third):
+            await engine.signal(run.id, "go")
+        assert [await in_time(run.result()) for run in (first, second, third)] == ["first", "second", "third"]
+
+
+async def test_a_run_that_can_never_have_its_slots_is_refused_or_says_so() -> None:
+    """A start is refused where the limit is known; a run that was in line before the limit was lowered says it."""
+    async with TestEngine() as engine:
+        await engine.queues.set(single, concurrency=1)
+        with pytest.raises(InvalidArgumentError, match="queue heavy has at most 3 for a run"):
+            await engine.start(queued_visit, "a", queue=heavy, slots=4)
+        with pytest.raises(InvalidArgumentError, match="queue single has at most 1 for a run"):
+            await engine.start(queued_visit, "a", queue="single", slots=2)
+        await engine.queues.set(single, concurrency=2)
+        holder = await engine.start(queued_wait, "holder", queue=single, slots=2)
+        await in_time(waits(holder))
+        lost = await engine.start(queued_visit, "lost", queue=single, slots=2)
+        other = await engine.start(queued_visit, "other", queue=single)
+        await engine.queues.set(single, concurrency=1)
+        await engine.signal(holder.id, "go")
+
+        assert await other.result() == "other"
+        assert await lost.why() == (
+            "it is in line in queue single, in place 1; it takes 2 slots, and the queue has at most 1 for a run: it "
+            "can never begin; engine.queues.set('single', concurrency=2) lets it begin"
+        )
+        await engine.queues.set(single, concurrency=2, per_worker=1)
+        assert "it can never begin unless its limit per_worker is raised" in await lost.why()
+        await engine.queues.set(single, per_worker=None)
+        assert await lost.result() == "lost"
+
+
+async def test_many_starts_and_batches_take_slots_too() -> None:
+    """Each run of `start_many`, and each item of a batch."""
+    async with TestEngine() as engine:
+        runs = await engine.start_many([(queued_visit, f"{n}") for n in range(4)], queue=heavy, slots=2)
+        crowd.most = 0
+        assert [await run.result() for run in runs] == ["0", "1", "2", "3"]
+        batch = await engine.start_batch(visit_queued, ["x", "y", "z"], queue=heavy, slots=3)
+        assert [await batch.results()] == [["x", "y", "z"]]
+
+        assert crowd.most == 1

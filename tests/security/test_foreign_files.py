@@ -163,6 +163,7 @@ async def test_ids_that_are_made_for_roots_are_imported(file: Forged, run_id: st
         *((name, -(2**63)) for name in ("at", "version", "timeout_at", "timeout", "begin_by", "start_at", "lead")),
         *((name, "a\0b") for name in ("workflow", "queue", "queue_key", "notify", "worker")),
         *((name, "x" * 100_000) for name in ("workflow", "queue", "queue_key", "notify", "worker")),
+        *(("slots", slots) for slots in (2**63, 2**31, 0, -1)),
         ("nonce", -1),
         ("tags", {"\0": "x"}),
         ("tags", {"x": "y" * 1_000_000}),

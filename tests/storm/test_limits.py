@@ -15,7 +15,13 @@ from proof.storm.__main__ import main
 from proof.storm.effects import Effect
 from proof.storm.evidence import Evidence
 from proof.storm.fault import LIMITS
-from proof.storm.limits.checks import figures, limits_held, limits_were_reached, no_queue_stood_still
+from proof.storm.limits.checks import (
+    figures,
+    limits_held,
+    limits_were_reached,
+    no_queue_stood_still,
+    windows_held,
+)
 from proof.storm.trial import Freeze, Kill, Trial
 
 NULL = Payload(v=msgspec.Raw(b"null"))
@@ -100,6 +106,40 @@ def test_crowd_is_noticed() -> None:
     it.effects[3] = mark("end", "one-0", 1, at=3.3, pid=1)
 
     assert list(limits_held(it)) == ["one allows 1, and at 3.200 there were one-0, one-1"]
+
+
+def test_heavy_guests_are_counted_by_their_slots() -> None:
+    """Guests 0, 1 and 2 take one, two and three slots of five."""
+    it = healthy()
+    it.journals = {f"heavy-{n}": journal(n + 1, 1, ended=3) for n in range(3)}
+    it.effects[2:] = [mark("begin", f"heavy-{n}", n + 1, at=1.2 + n / 10, pid=1) for n in range(2)]
+    assert list(limits_held(it)) == []
+
+    it.effects.append(mark("begin", "heavy-2", 3, at=1.5, pid=2))
+
+    assert list(limits_held(it)) == ["heavy allows 5, and at 1.500 there were heavy-0, heavy-1, heavy-2"]
+
+
+@pytest.mark.parametrize(("number", "is_noticed"), [(1, True), (2, False)])
+def test_a_slot_is_free_only_for_guests_that_fit(number: int, *, is_noticed: bool) -> None:
+    """Three of five slots are taken while a guest of two or of three slots is in line."""
+    it = healthy()
+    it.journals = {"heavy-5": journal(1, 0.1, ended=9), f"heavy-{number}": journal(2, 8, ended=9)}
+
+    assert list(no_queue_stood_still(it)) == (["heavy had a free slot at 0.000 for 7.50 s"] if is_noticed else [])
+
+
+def test_one_guest_too_many_in_a_period_is_noticed() -> None:
+    """Six in less than two seconds, by the claims; whenever the seconds of the clock begin."""
+    it = healthy()
+    at = [0.5, 1.9, 2.0, 2.1, 2.2, 2.5, 3.9]
+    it.journals = {f"window-{n}": journal(n + 1, begun, ended=9) for n, begun in enumerate(at)}
+    assert list(windows_held(it)) == []
+    assert not any("window" in line for line in limits_were_reached(it))
+
+    it.journals["window-6"] = journal(7, 3.899, ended=9)
+
+    assert list(windows_held(it)) == ["window allows 5 in any 2 s, and 6 left it in 1.999000 s"]
 
 
 def test_worker_that_lost_its_lease_is_counted_until_its_run_is_claimed() -> None:

@@ -665,6 +665,8 @@ export interface Holder {
   status: "cancelled" | "continued" | "damaged" | "failed" | "parked" | "pending" | "running" | "succeeded" | "timed_out" | "waiting";
   /** The name of the worker that runs it; empty while it waits. */
   worker: string;
+  /** How many slots it holds. */
+  slots: number;
 }
 
 /** A run that does not move, and why. */
@@ -997,9 +999,9 @@ export interface PurgeRuns {
 
 /** The limits of a queue; None for no limit. */
 export interface QueueLimits {
-  /** Runs under way at once in all workers. */
+  /** Slots in all workers: runs under way at once, if each takes one. */
   concurrency: number | null;
-  /** Runs under way at once in one worker. */
+  /** Slots in one worker. */
   per_worker: number | null;
   /** Runs under way at once with the same key. */
   per_key: number | null;
@@ -1026,8 +1028,10 @@ export interface QueueState {
   paused: string;
   /** Runs that wait for a slot. */
   in_line: Count;
-  /** Runs that hold one. */
+  /** Runs that hold one, or more. */
   running: Count;
+  /** Slots that they hold. */
+  slots: Count;
   /** Runs that will get in line at an instant of their own. */
   later: Count;
   /** How long the oldest run at the head of its lines has waited; null if none waits. */
@@ -1180,6 +1184,8 @@ export interface Run {
   queue: string;
   /** Its key in the queue. */
   queue_key: string;
+  /** How many slots of the queue it takes. */
+  slots: number;
 }
 
 /** How many runs each group has. */
@@ -1340,9 +1346,9 @@ export interface SentSignals {
 
 /** Limits to change; what is left out stays, and null removes the limit. */
 export interface SetQueue {
-  /** Runs under way at once in all workers. */
+  /** Slots in all workers: runs under way at once, if each takes one. */
   concurrency?: number | null;
-  /** Runs under way at once in one worker. */
+  /** Slots in one worker. */
   per_worker?: number | null;
   /** Runs under way at once with the same key. */
   per_key?: number | null;
@@ -1466,6 +1472,8 @@ export interface StartBatch {
   /** The key in the queue. */
   key?: string | null;
   priority?: number | null;
+  /** How many slots of the queue a run takes; one unless given. */
+  slots?: number | null;
   /** It takes one argument, the row. */
   workflow: string;
   rows: unknown[];
@@ -1530,6 +1538,8 @@ export interface StartFlow {
   /** The key in the queue. */
   key?: string | null;
   priority?: number | null;
+  /** How many slots of the queue a run takes; one unless given. */
+  slots?: number | null;
   /**
    * The id of the run: a start with the same id gives the same run. Without one, the header `Idempotency-Key` makes it;
    * without that, the server does.
@@ -1624,6 +1634,8 @@ export interface StartRun {
   /** The key in the queue. */
   key?: string | null;
   priority?: number | null;
+  /** How many slots of the queue a run takes; one unless given. */
+  slots?: number | null;
   /**
    * The id of the run: a start with the same id gives the same run. Without one, the header `Idempotency-Key` makes it;
    * without that, the server does.

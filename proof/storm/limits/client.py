@@ -14,7 +14,7 @@ import outlive
 from outlive.testing.child_process import log_to_stderr, until_asked_to_stop
 from proof.storm.acks import AckLog
 from proof.storm.insistence import entered, insist
-from proof.storm.limits.guests import KEYS, QUEUES, guest, run_id
+from proof.storm.limits.guests import KEYS, QUEUES, guest, run_id, slots_of
 
 LOOK_SECONDS = 0.1
 IN_LINE = 8
@@ -39,7 +39,8 @@ async def fill(engine: outlive.Engine, acks: AckLog) -> None:
 async def start(engine: outlive.Engine, queue: str, number: int) -> None:
     """Let a guest get in line."""
     key = KEYS[number % len(KEYS)] if queue == "keys" else None
-    await engine.start(guest, number, id=run_id(queue, number), queue=QUEUES[queue], key=key)
+    id = run_id(queue, number)
+    await engine.start(guest, number, id=id, queue=QUEUES[queue], key=key, slots=slots_of(id))
 
 
 async def drain(engine: outlive.Engine) -> None:

@@ -13,7 +13,11 @@ QUEUES = {
     "one": outlive.Queue("one", concurrency=1),
     "seven": outlive.Queue("seven", concurrency=7),
     "keys": outlive.Queue("keys", per_key=1),
+    "heavy": outlive.Queue("heavy", concurrency=5),
+    "window": outlive.Queue("window", rate=outlive.limits.SlidingWindow(5, seconds=2)),
 }
+SLOTS_MAX = 3
+"""The most slots that a guest of the heavy queue takes."""
 NAP_SECONDS = 0.3
 
 
@@ -49,10 +53,17 @@ def run_id(queue: str, number: int) -> str:
     return f"{queue}-{number}" if queue != "keys" else f"{queue}-{KEYS[number % len(KEYS)]}-{number}"
 
 
+def slots_of(run: str) -> int:
+    """How many slots of its queue a guest takes."""
+    return 1 + int(run.rpartition("-")[2]) % SLOTS_MAX if line_of(run) == "heavy" else 1
+
+
 def line_of(run: str) -> str:
     """What a limit counts together: the queue of a guest, or its key."""
     return run.rpartition("-")[0]
 
 
-LIMITS = {"one": 1, "seven": 7, **{f"keys-{key}": 1 for key in KEYS}}
-"""How many guests may be under way at once, by `line_of`."""
+LIMITS = {"one": 1, "seven": 7, "heavy": 5, **{f"keys-{key}": 1 for key in KEYS}}
+"""How many slots guests under way may have, by `line_of`."""
+WINDOWS = {"window": (5, 2_000_000)}
+"""How many guests may begin in any period of so many microseconds, by `line_of`."""

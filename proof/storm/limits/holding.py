@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from outlive._kernel.journal.event import RunClaimed, RunCreated
 from outlive.testing.completion import nonce_of
 from proof.storm.evidence import Evidence
-from proof.storm.limits.guests import LIMITS, line_of
+from proof.storm.limits.guests import LIMITS, line_of, slots_of
 from proof.storm.zombie import claims
 
 
@@ -31,6 +31,11 @@ class Crowd:
 
     at: float
     runs: tuple[str, ...]
+
+    @property
+    def slots(self) -> int:
+        """The slots that these guests have."""
+        return sum(map(slots_of, self.runs))
 
 
 def visits(it: Evidence) -> Iterator[Visit]:
@@ -60,8 +65,9 @@ def crowds(it: Evidence) -> dict[str, Crowd]:
             inside[run] += change
             if not inside[run]:
                 del inside[run]
-            if len(inside) > len(found[line].runs if line in found else ()):
-                found[line] = Crowd(at, tuple(sorted(inside)))
+            crowd = Crowd(at, tuple(sorted(inside)))
+            if crowd.slots > (found[line].slots if line in found else 0):
+                found[line] = crowd
     return found
 
 
@@ -94,25 +100,43 @@ def seconds_up(spans: list[Span], at: float, until: float) -> float:
 
 
 def unused(it: Evidence) -> Iterator[tuple[str, float, float]]:
-    """Spans in which a guest was in line and a slot was free: the line, the beginning and the end."""
-    changes: defaultdict[str, list[tuple[float, int, int]]] = defaultdict(list)
+    """Spans in which as many slots were free as the largest guest in line takes: the line, the beginning and the end.
+
+    A guest that takes more slots than are free has the guests behind it wait."""
+    changes: defaultdict[str, list[tuple[float, str, int, int]]] = defaultdict(list)
     for run, events in it.journals.items():
         created = next((event.at / 1e6 for event in events if isinstance(event, RunCreated)), None)
         claimed = next((event.at / 1e6 for event in events if isinstance(event, RunClaimed)), None)
         if created is None or claimed is None:
             continue
-        changes[line_of(run)] += [(created, 1, 0), (claimed, -1, 1), (events[-1].at / 1e6, 0, -1)]
-    for line, steps in changes.items():
-        waiting = held = 0
+        slots = slots_of(run)
+        changes[line_of(run)] += [
+            (created, run, 1, 0),
+            (claimed, run, -1, slots),
+            (events[-1].at / 1e6, run, 0, -slots),
+        ]
+    for line in filter(changes.__contains__, LIMITS):
+        waiting, held = set[str](), 0
         since: float | None = None
-        for at, more_waiting, more_held in sorted(steps):
-            waiting, held = waiting + more_waiting, held + more_held
-            is_unused = waiting > 0 and held < LIMITS[line]
+        for at, run, gets_in_line, more_held in sorted(changes[line], key=lambda step: (step[0], *step[2:])):
+            held += more_held
+            if gets_in_line:
+                (waiting.add if gets_in_line > 0 else waiting.discard)(run)
+            is_unused = bool(waiting) and held + max(map(slots_of, waiting)) <= LIMITS[line]
             if is_unused and since is None:
                 since = at
             elif not is_unused and since is not None:
                 yield line, since, at
                 since = None
+
+
+def begins(it: Evidence, line: str) -> list[int]:
+    """The instants at which guests of a line were taken out of it, in microseconds by the clock of the store."""
+    return sorted(
+        next(event.at for event in events if isinstance(event, RunClaimed))
+        for run, events in it.journals.items()
+        if line_of(run) == line and any(isinstance(event, RunClaimed) for event in events)
+    )
 
 
 def orphaned(it: Evidence) -> Iterator[tuple[str, float, float]]:

@@ -40,6 +40,7 @@ OPTIONS = {
     "priority": click.option(
         "--priority", type=int, metavar="NUMBER", help="In a queue with priorities: the higher one goes first."
     ),
+    "slots": click.option("--slots", type=int, metavar="NUMBER", help="How many slots of the queue it takes: 1."),
     "delay": click.option("--delay", metavar="SPAN", help="How long from now it is to begin: 5m."),
     "start_at": click.option("--start-at", metavar="WHEN", help="The instant instead: 2026-11-01T06:00+01:00."),
     "begin_within": click.option(
@@ -47,7 +48,7 @@ OPTIONS = {
     ),
 }
 """Each by its name in `engine.start`."""
-PLACE = ("queue", "key", "priority")
+PLACE = ("queue", "key", "priority", "slots")
 SPANS = ("timeout", "delay", "begin_within")
 PAIRS = {"tags": "--tag", "headers": "--header"}
 

@@ -282,6 +282,7 @@ class AnyEngine(RunVerbs, Protocol):
             queue: where it waits for its turn, that of the workflow unless given; "default" for no queue.
             key: keys of a queue have their turns one after the other, and at most `per_key` runs each at once.
             priority: the higher one goes first, among runs with the same key, in a queue with priorities.
+            slots: how many slots of the queue it takes, 1 unless given: of `concurrency` and `per_worker`.
             delay: how long from now it is to begin, and gets in line if it has a queue.
             start_at: the instant instead.
             begin_within: how long after it is due a worker may begin it. Else it fails with `NotBegunError`, and no
@@ -315,8 +316,8 @@ class AnyEngine(RunVerbs, Protocol):
                 `("order", {"id": 7})` by its name. With options of its own it is a dictionary of these, with the
                 workflow as `"start"`.
             id: not here: each run has an id of its own, in its start.
-            on_conflict, timeout, tags, headers, queue, key, priority, delay, start_at, begin_within: as for `start`,
-                for all that do not say otherwise.
+            on_conflict, timeout, tags, headers, queue, key, priority, slots, delay, start_at, begin_within: as for
+                `start`, for all that do not say otherwise.
 
         Raises:
             StartsRefusedError: ids were taken, and `on_conflict` gives no run for them. It has the `ids` of all, and
@@ -362,7 +363,7 @@ class AnyEngine(RunVerbs, Protocol):
             tolerate: how many items may fail before the batch does; all of them unless given.
             queue: where items wait for their turn; that of the workflow unless given, and `"default"` for none. An item
                 under way holds one slot.
-            key, priority: as of `start`; the same for all items.
+            key, priority, slots: as of `start`; the same for all items.
             connection: as of `start`: the batch exists if and only if you commit.
 
         Raises:

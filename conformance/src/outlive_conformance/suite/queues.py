@@ -122,6 +122,149 @@ class QueuesConformance(Facet):
         await (await follow(store, "b1")).succeed()
         assert await claim(store, "worker-a") == ["d1"]
 
+    async def test_a_run_takes_as_many_slots_as_it_says(self, store: Store) -> None:
+        """Of the slots in all, which it gives back at its end."""
+        await limit(store, concurrency=4)
+        await line_up(store, "a", slots=3)
+        await line_up(store, "b", "c")
+        await hire(store, "worker-a")
+
+        assert await claim(store, "worker-a") == ["a", "b"]
+        await (await follow(store, "a")).succeed()
+        assert await claim(store, "worker-a") == ["c"]
+
+    async def test_nothing_overtakes_a_run_that_waits_for_more_slots_than_are_free(self, store: Store) -> None:
+        """Once its turn has come, what becomes free is for it, and no line that is made later is served before."""
+        await limit(store, concurrency=3)
+        await line_up(store, "a1", "b1", "c1", keys=first_letters("a1", "b1", "c1"))
+        await hire(store, "worker-a")
+        await hire(store, "worker-b")
+        assert await claim(store, "worker-a") == ["a1", "b1", "c1"]
+        await line_up(store, "z1", keys=first_letters("z1"), slots=3)
+        await (await follow(store, "b1")).succeed()
+        assert await claim(store, "worker-a") == []
+        await line_up(store, "e1", "f1", "z2", keys=first_letters("e1", "f1", "z2"))
+
+        assert await claim(store, "worker-b") == []
+        await (await follow(store, "a1")).succeed()
+        assert await claim(store, "worker-a") == []
+        await (await follow(store, "c1")).succeed()
+
+        assert await claim(store, "worker-b") == ["z1"]
+        assert await claim(store, "worker-a") == []
+        await (await follow(store, "z1")).succeed()
+        assert await claim(store, "worker-a") == ["e1", "f1", "z2"]
+
+    async def test_a_run_that_waited_for_slots_and_is_gone_holds_no_other_up(self, store: Store) -> None:
+        """It was cancelled, or its workers are gone: others go on with their turns."""
+        await limit(store, concurrency=2)
+        await line_up(store, "a1", keys=first_letters("a1"))
+        await hire(store, "worker-a")
+        assert await claim(store, "worker-a") == ["a1"]
+        await line_up(store, "z1", keys=first_letters("z1"), slots=2)
+        assert await claim(store, "worker-a") == []
+        assert queue_in(await store.read_cell(queue_cell(QUEUE))).first == ("z", 0.0)
+        await line_up(store, "b1", "c1", keys=first_letters("b1", "c1"))
+        await (await follow(store, "z1")).write(RunCancelled(at=store.now()))
+
+        assert await claim(store, "worker-a") == ["b1"]
+        await (await follow(store, "a1")).succeed()
+        assert await claim(store, "worker-a") == ["c1"]
+
+    async def test_a_run_that_waits_for_slots_holds_no_worker_up_that_cannot_run_it(self, store: Store) -> None:
+        """A worker whose code lacks it goes on with the runs that it has, and the run keeps its place."""
+        await limit(store, concurrency=2)
+        await line_up(store, "a1", keys=first_letters("a1"))
+        await hire(store, "worker-a")
+        assert await claim(store, "worker-a") == ["a1"]
+        await line_up(store, "z1", keys=first_letters("z1"), slots=2)
+        assert await claim(store, "worker-a") == []
+        await line_up(store, "b1", keys=first_letters("b1"), workflow="elsewhere")
+
+        elsewhere = definition_key("elsewhere", 1)
+        assert await claim(store, "worker-a", definitions=[elsewhere]) == ["b1"]
+        await (await follow(store, "a1")).succeed()
+        await (await follow(store, "b1")).succeed()
+        await line_up(store, "c1", keys=first_letters("c1"))
+        assert await claim(store, "worker-a") == ["z1"]
+
+    async def test_one_claim_gives_no_more_slots_than_there_are(self, store: Store) -> None:
+        """Runs are taken in their order until the next one does not fit."""
+        await limit(store, concurrency=6)
+        for number, slots in enumerate((1, 2, 1, 3, 1), 1):
+            await line_up(store, f"run-{number}", slots=slots)
+        await hire(store, "worker-a")
+
+        assert await claim(store, "worker-a") == ["run-1", "run-2", "run-3"]
+        await (await follow(store, "run-1")).succeed()
+        assert await claim(store, "worker-a") == ["run-4"]
+
+    async def test_a_run_of_more_slots_than_there_are_holds_no_other_up(self, store: Store) -> None:
+        """It stays in line, and is taken when the limit is raised."""
+        await limit(store, concurrency=2)
+        await line_up(store, "a", slots=3)
+        await line_up(store, "b", "c", slots=2)
+        await hire(store, "worker-a")
+
+        assert await claim(store, "worker-a") == ["b"]
+        await (await follow(store, "b")).succeed()
+        assert await claim(store, "worker-a") == ["c"]
+        await (await follow(store, "c")).succeed()
+        assert await claim(store, "worker-a") == []
+        assert (await get_run(store, "a")).slot == IN_LINE
+        await limit(store, concurrency=3)
+        assert await claim(store, "worker-a") == ["a"]
+
+    async def test_a_worker_has_no_more_slots_than_it_may(self, store: Store) -> None:
+        """Of runs that it takes out of the line, and of runs with slots that are due."""
+        await limit(store, per_worker=3)
+        await line_up(store, "a", "b", slots=2)
+        await line_up(store, "c")
+        await hire(store, "worker-a")
+        await hire(store, "worker-b")
+
+        assert await claim(store, "worker-a") == ["a"]
+        assert await claim(store, "worker-a") == []
+        assert await claim(store, "worker-b") == ["b", "c"]
+        for run_id in ("b", "c"):
+            await (await follow(store, run_id)).suspend(wake_at=store.now())
+        assert await claim(store, "worker-a") == []
+        assert await claim(store, "worker-b") == ["b", "c"]
+
+    async def test_a_worker_takes_over_a_run_with_more_slots_than_it_may_have_if_it_has_none(
+        self, store: Store
+    ) -> None:
+        """The limit was lowered while the run was under way; it must not stand still."""
+        await line_up(store, "a", slots=3)
+        await line_up(store, "b")
+        await hire(store, "worker-a")
+        assert await claim(store, "worker-a") == ["a", "b"]
+        await limit(store, per_worker=2)
+        await (await follow(store, "a")).suspend(wake_at=store.now())
+
+        assert await claim(store, "worker-a") == []
+        await (await follow(store, "b")).succeed()
+        assert await claim(store, "worker-a") == ["a"]
+
+    async def test_a_run_of_many_slots_uses_up_many_turns_of_its_key(self, store: Store) -> None:
+        """A key that takes three slots at once has one run for three runs of another key."""
+        await limit(store, concurrency=100)
+        await line_up(store, "a1", "a2", "a3", keys=first_letters("a1", "a2", "a3"), slots=3)
+        await line_up(store, "b1", "b2", "b3", "b4", keys=first_letters("b1", "b2", "b3", "b4"))
+        await hire(store, "worker-a")
+
+        taken = [run_id for _ in range(5) for run_id in await claim(store, "worker-a", limit=1)]
+
+        assert taken == ["a1", "b1", "b2", "b3", "a2"]
+
+    async def test_a_key_is_limited_by_its_runs_whatever_slots_they_take(self, store: Store) -> None:
+        """`per_key` counts runs."""
+        await limit(store, concurrency=9, per_key=2)
+        await line_up(store, "a1", "a2", "a3", keys=first_letters("a1", "a2", "a3"), slots=3)
+        await hire(store, "worker-a")
+
+        assert await claim(store, "worker-a") == ["a1", "a2"]
+
     async def test_limits_of_one_queue_are_not_those_of_another(self, store: Store) -> None:
         """A full queue stands in the way of no other run."""
         await limit(store, concurrency=1)
@@ -480,19 +623,21 @@ class QueuesConformance(Facet):
     async def test_queue_is_measured(self, store: Store, clock: ManualClock) -> None:
         """Runs in line, with a slot, and to come; never more than was asked for."""
         oldest_at = store.now()
-        await line_up(store, "a", "b", "c", "d")
+        await line_up(store, "a", slots=3)
+        await line_up(store, "b", "c", "d")
         await begin(store, "later", queue=QUEUE, start_at=store.now() + 60 * MICROSECONDS)
         await begin(store, "other", queue="other")
         await hire(store, "worker-a")
         await claim(store, "worker-a", limit=1, queues=[QUEUE])
         clock.advance(seconds=5)
-        await line_up(store, "e")
+        await line_up(store, "e", slots=7)
 
         found = await store.measure_queue(QUEUE, limit=100)
         few = await store.measure_queue(QUEUE, limit=2)
         nothing = await store.measure_queue("nothing", limit=100)
 
         assert (found.in_line, found.held, found.later, found.oldest_at) == (4, 1, 1, oldest_at)
+        assert (found.slots, nothing.slots) == (3, 0)
         assert [run.id for run in found.holders] == ["a"]
         assert (few.in_line, few.held) == (2, 1)
         assert (nothing.in_line, nothing.held, nothing.later, nothing.oldest_at) == (0, 0, 0, None)
@@ -543,11 +688,12 @@ class QueuesConformance(Facet):
 
     async def test_queue_is_stored_with_the_run(self, store: Store) -> None:
         """Whatever text the names are."""
-        await begin(store, queue="sch\u00f6n", queue_key="k\u00e4y\x00", lead=7)
+        await begin(store, queue="sch\u00f6n", queue_key="k\u00e4y\x00", lead=7, slots=3)
         await hire(store, "worker-a")
 
         run = await get_run(store, "run-1")
         assert (run.queue, run.queue_key, run.lead, run.slot) == ("sch\u00f6n", "k\u00e4y\x00", 7, IN_LINE)
+        assert run.slots == 3
         assert (await claim(store, "worker-a")) == ["run-1"]
         assert (await get_run(store, "run-1")).status is RunStatus.RUNNING
 

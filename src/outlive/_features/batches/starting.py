@@ -93,7 +93,7 @@ class Batches:
 
 
 class BatchOptions(PlaceOptions, total=False):
-    """The options of the start of a batch. An item under way holds one slot of its queue."""
+    """The options of the start of a batch. An item under way holds one slot of its queue, or `slots`."""
 
     concurrency: int
     id: str | None
@@ -115,7 +115,7 @@ class BatchStarter:
     ) -> Batch[Any]:
         """Start a batch of a step or a workflow, or of a workflow by its name. See `AnyEngine.start_batch`."""
         said: dict[str, Any] = dict(options)
-        said["choice"] = queue_choice(said.pop("queue", None), said.pop("key", None), said.pop("priority", None))
+        said["choice"] = queue_choice(**{name: said.pop(name, None) for name in PlaceOptions.__annotations__})
         if not isinstance(work, str):
             if version is not None:
                 raise InvalidArgumentError(WHERE, "version", version, "leave it out: the workflow itself has one")

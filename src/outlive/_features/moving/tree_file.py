@@ -17,6 +17,7 @@ from outlive._kernel.journal.codec import open_journal
 from outlive._kernel.journal.history import blobs_of, read_history, write_history
 from outlive._kernel.model import Run, given, is_root_id
 from outlive._kernel.model.payload import Blob
+from outlive._kernel.model.queue import SLOTS_MAX
 from outlive._kernel.store.contract import Answer, ItemResult, Message, Store
 from outlive._kernel.store.streams import StreamLines
 from outlive.errors import OutliveError
@@ -115,6 +116,8 @@ def _check_row(run: Run, source: str) -> None:
             raise HistoryFormatError(source, 1, f"no run has the {name} {value}")
         if isinstance(value, str) and not (given.is_storable(value) and (name == "reason" or len(value) <= _TEXT_MAX)):
             raise HistoryFormatError(source, 1, f"no store can keep the {name} {value[:_SHOWN_MAX]!r}")
+    if not 1 <= run.slots <= SLOTS_MAX:
+        raise HistoryFormatError(source, 1, f"no run takes {run.slots} slots")
     try:
         given.tags("import_run", run.tags)
     except OutliveError as error:

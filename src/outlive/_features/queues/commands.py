@@ -52,7 +52,7 @@ def list_queues(*, url: str, as_json: bool) -> None:
             info.name,
             info.paused or "open",
             str(info.in_line),
-            str(info.running),
+            f"{info.running} ({info.slots} slots)" if info.slots.count > info.running.count else str(info.running),
             str(info.later),
             "-" if info.waiting is None else span(info.waiting.total_seconds()),
             _limits(info),

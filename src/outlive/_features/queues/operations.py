@@ -37,9 +37,9 @@ class SetQueue(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Limits to change; what is left out stays, and null removes the limit."""
 
     concurrency: Most = UNSET
-    """Runs under way at once in all workers."""
+    """Slots in all workers: runs under way at once, if each takes one."""
     per_worker: Most = UNSET
-    """Runs under way at once in one worker."""
+    """Slots in one worker."""
     per_key: Most = UNSET
     """Runs under way at once with the same key."""
     rate: Annotated[list[SetTier], Meta(max_length=TIERS_MAX)] | UnsetType | None = UNSET

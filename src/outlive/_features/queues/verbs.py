@@ -74,6 +74,7 @@ class Queues:
             paused="" if record.paused is None else str(record.paused),
             in_line=_counted(measure.in_line),
             running=_counted(measure.held),
+            slots=Count(measure.slots, at_least=measure.held > COUNT_MAX),
             later=_counted(measure.later),
             waiting=None if measure.oldest_at is None else _since(measure.oldest_at, now_at),
             holders=tuple(_holder(run, workers) for run in measure.holders),
@@ -200,7 +201,7 @@ def _since(instant: int, now_at: int) -> timedelta:
 
 def _holder(run: Run, workers: dict[str, WorkerInfo]) -> Holder:
     worker = workers.get(run.owner)
-    return Holder(run.id, run.queue_key, run.status.value, run.owner if worker is None else worker.name)
+    return Holder(run.id, run.queue_key, run.status.value, run.owner if worker is None else worker.name, run.slots)
 
 
 def only_queue(run_id: str | None, workflow: str | None, filters: BulkFilters) -> str | None:

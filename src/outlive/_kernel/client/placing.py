@@ -16,6 +16,7 @@ from outlive._kernel.model import given
 from outlive._kernel.model.instant import MICROSECONDS
 from outlive._kernel.model.queue import (
     NOWHERE,
+    SLOTS_MAX,
     Queue,
     QueueLimits,
     QueuePlace,
@@ -44,7 +45,7 @@ class QueueTable(Protocol):
 
 
 class QueueChoice(msgspec.Struct, frozen=True, kw_only=True):
-    """The queue, key, priority and time of a start, as they were given."""
+    """The queue, key, priority, slots and time of a start, as they were given."""
 
     queue: Queue | str | None = None
     """None for that of the workflow."""
@@ -53,9 +54,10 @@ class QueueChoice(msgspec.Struct, frozen=True, kw_only=True):
     delay: given.Span | None = None
     start_at: datetime | None = None
     begin_within: given.Span | None = None
+    slots: int | None = None
 
 
-_NOTHING = (None,) * 6
+_NOTHING = (None,) * 7
 
 
 def queue_choice(
@@ -65,12 +67,20 @@ def queue_choice(
     delay: given.Span | None = None,
     start_at: datetime | None = None,
     begin_within: given.Span | None = None,
+    slots: int | None = None,
 ) -> QueueChoice | None:
-    """The queue, key, priority and time of a start; None if it says nothing of them."""
-    if (queue, key, priority, delay, start_at, begin_within) == _NOTHING:  # A generator would cost a call for each.
+    """The queue, key, priority, slots and time of a start; None if it says nothing of them."""
+    # A generator would cost a call for each.
+    if (queue, key, priority, delay, start_at, begin_within, slots) == _NOTHING:
         return None
     return QueueChoice(
-        queue=queue, key=key, priority=priority, delay=delay, start_at=start_at, begin_within=begin_within
+        queue=queue,
+        key=key,
+        priority=priority,
+        delay=delay,
+        start_at=start_at,
+        begin_within=begin_within,
+        slots=slots,
     )
 
 
@@ -85,6 +95,7 @@ def put(event: RunCreated, place: QueuePlace) -> RunCreated:
         lead=place.lead,
         frees_slot=place.frees_slot,
         begin_by=place.begin_by,
+        slots=place.slots,
     )
 
 
@@ -144,7 +155,8 @@ class Placer:
         """The place of a run of a workflow with the queue `own`.
 
         Raises:
-            InvalidArgumentError: the queue takes no such key or priority, or nothing can begin then.
+            InvalidArgumentError: the queue takes no such key or priority, or has fewer slots, or nothing can begin
+                then.
             ArgumentTypeError: something is of another type.
             QueueRefusedError: the principal may use the queue of the workflow only.
         """
@@ -159,7 +171,7 @@ class Placer:
             seconds = given.seconds(where, "begin_within", choice.begin_within)
             begin_by = (start_at or now_at) + round(seconds * MICROSECONDS)
         if not queue:
-            for name, value in (("key", choice.key), ("priority", choice.priority)):
+            for name, value in (("key", choice.key), ("priority", choice.priority), ("slots", choice.slots)):
                 if value is not None:
                     raise InvalidArgumentError(where, name, value, "it is for runs with a queue: give a queue too")
             return QueuePlace(start_at, begin_by=begin_by) if start_at or begin_by else NOWHERE
@@ -171,7 +183,17 @@ class Placer:
             lead=lead_of(where, name, limits, choice.priority),
             frees_slot=limits.hold == "running",
             begin_by=begin_by,
+            slots=1 if choice.slots is None else await self._slots(where, name, choice.slots),
         )
+
+    async def _slots(self, where: str, name: str, wanted: object) -> int:
+        """A number of slots that a run of this queue can get."""
+        slots = given.whole(where, "slots", wanted, most=SLOTS_MAX)
+        most = queue_in(await self._store.read_cell(queue_cell(name))).limits.slots_max
+        if slots > most:
+            wanted = f"queue {name} has at most {most:,} for a run: give fewer, or let the queue have more"
+            raise InvalidArgumentError(where, "slots", slots, wanted)
+        return slots
 
     async def _find(self, queue: Queue | str, priority: object) -> tuple[str, QueueLimits]:
         """The name of a queue and what is declared of it."""

@@ -25,6 +25,7 @@ class PlaceOptions(TypedDict, total=False):
     queue: Queue | str | None
     key: str | None
     priority: int | None
+    slots: int | None
 
 
 class StartOptions(PlaceOptions, total=False):

@@ -43,9 +43,17 @@ def _sentence(who: str, root: Run, record: QueueRecord, measure: QueueMeasure, b
     if record.paused is not None:
         advice = Advice("queues.resume", {"queue": root.queue}, "lets it go on")
         return Why(f"{text}; the queue is {record.paused}", advice)
-    limits, held = record.limits, measure.held
-    if limits.concurrency is not None and held >= limits.concurrency:
-        named = _named(measure.holders, measure.held, bounds)
+    limits, takes = record.limits, f"it takes {root.slots:,} slots"
+    if root.slots > limits.slots_max:
+        text = f"{text}; {takes}, and the queue has at most {limits.slots_max:,} for a run: it can never begin"
+        if limits.concurrency is None or limits.concurrency >= root.slots:
+            return f"{text} unless its limit per_worker is raised"
+        advice = Advice("queues.set", {"queue": root.queue, "concurrency": root.slots}, "lets it begin")
+        return Why(text, advice)
+    if limits.concurrency is not None and measure.slots + root.slots > limits.concurrency:
+        named, free = _named(measure.holders, measure.held, bounds), max(0, limits.concurrency - measure.slots)
+        if free:
+            return f"{text}; {takes}, and {free:,} of {limits.concurrency:,} are free{named}"
         return f"{text}; {_all(limits.concurrency)} taken{named}"
     own = [run for run in measure.holders if run.queue_key == root.queue_key]
     if root.queue_key and limits.per_key is not None and len(own) >= limits.per_key:

@@ -73,6 +73,8 @@ class RunCreated(Event, frozen=True, tag=True):
     queue_key: str = ""
     lead: int = 0
     """By how many microseconds its priority brings it forward in the line."""
+    slots: int = 1
+    """How many slots of its queue it takes."""
     frees_slot: bool = False
     """Whether it gives its slot in the queue back while it waits."""
     has_slot: bool = False

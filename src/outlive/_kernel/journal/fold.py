@@ -82,6 +82,7 @@ class Fold(msgspec.Struct, eq=False):
             queue=event.queue,
             queue_key=event.queue_key,
             lead=event.lead,
+            slots=event.slots,
             slot=_first_slot(event) if event.queue else OUTSIDE,
         )
         self.runs[number] = run

@@ -78,9 +78,9 @@ class QueueLimits(msgspec.Struct, frozen=True, kw_only=True):
     """The limits of a queue, as its cell has them; None for no limit."""
 
     concurrency: int | None = None
-    """Runs under way at once in all workers."""
+    """Slots in all workers: runs under way at once, if each takes one."""
     per_worker: int | None = None
-    """Runs under way at once in one worker."""
+    """Slots in one worker."""
     per_key: int | None = None
     """Runs under way at once with the same key."""
     rate: tuple[RateTier, ...] = ()
@@ -94,6 +94,11 @@ class QueueLimits(msgspec.Struct, frozen=True, kw_only=True):
     hold: Hold = "end"
     """Until when a run keeps its slot: to its `end`, or only while it is `running`."""
 
+    @property
+    def slots_max(self) -> int:
+        """The most slots that a run can take."""
+        return min(most for most in (self.concurrency, self.per_worker, SLOTS_MAX) if most is not None)
+
 
 class QueueRecord(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """The part of a queue that all workers of a store share, as its cell has it."""
@@ -106,6 +111,9 @@ class QueueRecord(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True)
     paused: Pause | None = None
     turn: float = msgspec.field(default=0.0, name="virtual")
     """The turn that was served last."""
+    first: tuple[str, float] | None = None
+    """The key, and the turn, of a line that is served first: its turn had come, and its first run takes more slots than
+    were free."""
     spent: LimitState = LimitState()
     """The state of the rate limit."""
 
@@ -157,8 +165,8 @@ class QueueRecord(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True)
 
 
 class QueuePlace(msgspec.Struct, frozen=True):
-    """Where a new run is placed: when it is to begin, in which queue, under which key and how far in front, and when a
-    worker must have begun it."""
+    """Where a new run is placed: when it is to begin, in which queue, under which key and how far in front, how many
+    slots it takes there, and when a worker must have begun it."""
 
     start_at: int = 0
     queue: str = ""
@@ -166,6 +174,7 @@ class QueuePlace(msgspec.Struct, frozen=True):
     lead: int = 0
     frees_slot: bool = False
     begin_by: int = 0
+    slots: int = 1
 
 
 NOWHERE = QueuePlace()
@@ -198,8 +207,9 @@ class Queue:
 
     Args:
         name: workers, people and the store know the queue by it.
-        concurrency: how many runs of it may be under way at once, in all workers together.
-        per_worker: how many of them one worker has at once.
+        concurrency: how many slots it has, in all workers together. A run under way takes one, or the number that its
+            start has given with `slots=`.
+        per_worker: how many slots one worker has.
         per_key: how many runs with the same `key` may be under way at once.
         rate: how often runs may begin: a `TokenBucket`, a `FixedWindow`, a `SlidingWindow`, or several of them.
         priorities: whether starts may have a `priority`. The higher one goes first among runs of one key.

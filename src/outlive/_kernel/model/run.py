@@ -128,6 +128,8 @@ class Run(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """Its key in the queue."""
     lead: int = 0
     """By how many microseconds its priority brings it forward in the line."""
+    slots: int = 1
+    """How many slots of its queue it takes."""
     timeout: int | None = None
     """How long it may take from the next claim on, in microseconds: `timeout_at` is not settled before that."""
     begin_by: int | None = None

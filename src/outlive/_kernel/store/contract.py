@@ -128,7 +128,9 @@ class QueueMeasure(msgspec.Struct, frozen=True, kw_only=True):
 
     in_line: int
     held: int
-    """Slots that are held."""
+    """Runs that hold slots."""
+    slots: int
+    """The slots that they hold, of as many runs as were counted."""
     later: int
     """Runs without a slot that will get in line at an instant of their own."""
     oldest_at: int | None
@@ -385,6 +387,10 @@ class Store(CellStore, CheckpointTable, ScheduleTable, StreamTable, Deletion, Au
         given. That holds for all callers together. Keys have their turns one after the other, in proportion to their
         weights; of one key the run with the lowest `wake_at - lead` is first. Runs without a key are limited by no
         `per_key`. One that is damaged does not hold the others up.
+
+        A run takes `slots` of the slots in all and of those of its worker, and its key has so many turns less. If it is
+        the next run and so many are not free, no other run is taken out of the line by a worker that could run it,
+        until they are. A run that takes more slots than there ever are is passed over.
 
         `queues` names the queues to take from, in this order, "" standing for the runs without one. Without it
         everything is taken from, and another queue is the first each time. `declared` are the limits of queues as the

@@ -22,6 +22,8 @@ class Holder(msgspec.Struct, frozen=True):
     status: Status
     worker: str
     """The name of the worker that runs it; empty while it waits."""
+    slots: int = 1
+    """How many slots it holds."""
 
     def __repr__(self) -> str:
         return f"<Holder {self.id}: {self.status}{self.worker and f' on {self.worker}'}>"
@@ -68,9 +70,9 @@ class QueueLimits(msgspec.Struct, frozen=True, kw_only=True):
     """The limits of a queue; None for no limit."""
 
     concurrency: int | None = None
-    """Runs under way at once in all workers."""
+    """Slots in all workers: runs under way at once, if each takes one."""
     per_worker: int | None = None
-    """Runs under way at once in one worker."""
+    """Slots in one worker."""
     per_key: int | None = None
     """Runs under way at once with the same key."""
     rate: tuple[RateTier, ...] = ()
@@ -103,7 +105,9 @@ class QueueState(msgspec.Struct, frozen=True, kw_only=True):
     in_line: Count
     """Runs that wait for a slot."""
     running: Count
-    """Runs that hold one."""
+    """Runs that hold one, or more."""
+    slots: Count
+    """Slots that they hold."""
     later: Count
     """Runs that will get in line at an instant of their own."""
     waiting: timedelta | None

@@ -121,6 +121,8 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     """The queue that it was started in; empty for none, and for a child."""
     queue_key: str
     """Its key in the queue."""
+    slots: int
+    """How many slots of the queue it takes."""
 
     @property
     def has_ended(self) -> bool:
@@ -177,6 +179,7 @@ def run_of(stored: StoredRun, *, with_traceback: bool = True) -> Run:
         approvals=[request.call for request in stored.approvals],
         queue=stored.queue,
         queue_key=stored.queue_key,
+        slots=stored.slots,
     )
 
 

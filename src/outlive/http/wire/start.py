@@ -17,10 +17,12 @@ class Placed(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     key: str | None = None
     """The key in the queue."""
     priority: int | None = None
+    slots: int | None = None
+    """How many slots of the queue a run takes; one unless given."""
 
     def place(self) -> PlaceOptions:
         """The place in the form of the engine."""
-        return PlaceOptions(queue=self.queue, key=self.key, priority=self.priority)
+        return PlaceOptions(queue=self.queue, key=self.key, priority=self.priority, slots=self.slots)
 
 
 class Start(Placed, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -57,6 +57,7 @@ def next_generation(
             queue=created.queue,
             queue_key=created.queue_key,
             lead=created.lead,
+            slots=created.slots,
             frees_slot=created.frees_slot,
             has_slot=bool(created.queue),
             spends_names=True,

@@ -13,7 +13,7 @@ from outlive._kernel.model.run import HELD, IN_LINE, OUTSIDE
 from outlive._kernel.store.contract import KEY_RUNS_MAX, WAITING_KEYS_MAX, Claim, Claims, QueueMeasure, WaitingKey
 from outlive._kernel.store.memory.state import MemoryState, Tree
 from outlive._kernel.store.tables.claiming import ClaimRequest, joined, not_declined, pick
-from outlive._kernel.store.tables.queueing import HOLDERS_MAX, HeldSlots, Serving, sources
+from outlive._kernel.store.tables.queueing import HOLDERS_MAX, Head, HeldSlots, Serving, beyond_worker, sources
 
 Due = tuple[int, Run]
 """A root, and when it is due."""
@@ -69,12 +69,19 @@ class MemoryClaim:
         for wake_at, root in found:
             if root.slot == OUTSIDE and wake_at <= self._now:
                 self._put_run(self._state.trees[root.journal], replace(root, slot=IN_LINE))
-        held, room = self._count_held(name), request.limit
-        if record.limits.per_worker is not None:
-            room = min(room, max(0, record.limits.per_worker - held.by_worker))
-        has_slot = [due for due in found if due[1].slot == HELD]
-        claims = self._claim_due(has_slot, request._replace(limit=room)).claims
-        held = held._replace(by_worker=held.by_worker + len(claims))
+        held, has_slot = self._count_held(name), [due for due in found if due[1].slot == HELD]
+        beyond = beyond_worker(
+            record.limits,
+            held,
+            request,
+            [(wake_at, root.journal) for wake_at, root in has_slot if not root.owner],
+            [(wake_at, root.journal) for wake_at, root in has_slot if root.owner],
+            {root.journal: root.slots for _, root in has_slot},
+            now_at=self._now,
+            damaged=(),
+        )
+        claims = self._claim_due([due for due in has_slot if due[1].journal not in beyond], request).claims
+        held = held._replace(by_worker=held.by_worker + sum(claim.run.slots for claim in claims))
         serving = Serving(name, record, held, limit=request.limit - len(claims), now_at=self._now)
         claims += self._serve(name, serving)
         if (data := serving.data(cell)) is not None:
@@ -85,16 +92,20 @@ class MemoryClaim:
         turns = self._state.turns.setdefault(name, {})
         claims: list[Claim] = []
         while serving.lines_wanted:
-            lines: dict[str, list[tuple[int, int]]] = {}
+            lines: dict[str, list[tuple[int, int, int]]] = {}
             for root in self._roots_of(name):
                 if root.slot == IN_LINE and root.definition in self._request.definitions:
-                    lines.setdefault(root.queue_key, []).append(((root.wake_at or 0) - root.lead, root.journal))
+                    line = lines.setdefault(root.queue_key, [])
+                    if root.slots <= serving.slots_max:
+                        line.append(((root.wake_at or 0) - root.lead, root.journal, root.slots))
             waiting = [(key, turns.get(key, 0.0)) for key in lines if key not in serving.passed_over]
             plan = serving.plan(sorted(waiting, key=lambda line: line[1]))
             if not plan:
                 serving.is_drained = True
                 break
-            heads = {key: [run for _, run in sorted(lines[key])[:count]] for key, count in plan.items()}
+            heads = {
+                key: [Head(*head) for _, *head in sorted(lines.get(key, []))[:count]] for key, count in plan.items()
+            }
             taken = [self._claim(key) for key in serving.pick(heads)]
             serving.took(claim.run.journal for claim in taken)
             claims += taken
@@ -108,8 +119,9 @@ class MemoryClaim:
 
     def _count_held(self, name: str) -> HeldSlots:
         held = [root for root in self._roots_of(name) if root.slot == HELD]
-        by_worker = sum(root.owner == self._request.worker_id for root in held)
-        return HeldSlots(len(held), by_worker, Counter(root.queue_key for root in held))
+        by_worker = sum(root.slots for root in held if root.owner == self._request.worker_id)
+        in_all = sum(root.slots for root in held)
+        return HeldSlots(in_all, by_worker, Counter(root.queue_key for root in held))
 
 
 def is_open(state: MemoryState, name: str) -> bool:
@@ -143,6 +155,7 @@ def measure_queue(state: MemoryState, name: str, *, limit: int, run_id: str) -> 
     return QueueMeasure(
         in_line=min(len(line), limit),
         held=min(len(held), limit),
+        slots=sum(root.slots for root in held[:limit]),
         later=min(len(later), limit),
         oldest_at=min(first.values(), default=None),
         holders=tuple(held[: min(limit, HOLDERS_MAX)]),

@@ -21,7 +21,7 @@ from outlive._kernel.store.postgres.connection import HURRIED, Session
 from outlive._kernel.store.postgres.rows import from_text, to_run, to_text
 from outlive._kernel.store.postgres.take_over import lock_due, take_over
 from outlive._kernel.store.tables.claiming import ClaimRequest, WakeUp, joined, not_declined, pick
-from outlive._kernel.store.tables.queueing import HOLDERS_MAX, MOVED_MAX, HeldSlots, Serving
+from outlive._kernel.store.tables.queueing import HOLDERS_MAX, MOVED_MAX, Head, HeldSlots, Serving, beyond_worker
 
 SPARE = 100
 """How many more runs are looked at than are asked for."""
@@ -54,6 +54,7 @@ async def claim_queue(session: Session, name: str, request: ClaimRequest, writin
     orphans = [(row["wake_at"], row["key"]) for row in found if row["is_orphan"]]
     outside = [row for row in found if row["slot"] != HELD]
     later = Claims([], min((row["wake_at"] for row in found if row["wake_at"] > now), default=None))
+    slots_of = {row["key"]: row["slots"] for row in found}
     due_outside = [row["key"] for row in outside if row["wake_at"] <= now][:MOVED_MAX]
     free, orphans = not_declined(free, request.declined), not_declined(orphans, request.declined)
     is_paused = queue_in(rows[0]["cell"]).paused is not None
@@ -65,7 +66,7 @@ async def claim_queue(session: Session, name: str, request: ClaimRequest, writin
         async with session.transaction(begin=HURRIED):
             cells = await session.fetch("lock_cells", writing.time(), [cell])
             if cells:
-                return joined(later, await claim.run(cells[0]["data"], due_outside, free, orphans))
+                return joined(later, await claim.run(cells[0]["data"], due_outside, free, orphans, slots_of))
         session.is_doubtful = False
         await session.fetch("create_cells", [cell])
 
@@ -80,7 +81,12 @@ class QueueClaim:
         self._name, self._queue, self._names, self._now = name, to_text(name), names, now
 
     async def run(
-        self, data: bytes | None, due_outside: list[int], free: list[WakeUp], orphans: list[WakeUp]
+        self,
+        data: bytes | None,
+        due_outside: list[int],
+        free: list[WakeUp],
+        orphans: list[WakeUp],
+        slots_of: dict[int, int],
     ) -> Claims:
         """Let due runs get in line, take over runs with a slot, and then the first runs in line."""
         session, record = self._session, self._request.record_of(self._name, data)
@@ -89,8 +95,8 @@ class QueueClaim:
             if lines := sorted({tuple(row) for row in moved}):
                 await session.fetch("put_lines", *columns_of(lines, 3))
         held = await self._count_held(record)
-        claims = await self._claim_held(record, held, free, orphans)
-        held = held._replace(by_worker=held.by_worker + len(claims))
+        claims = await self._claim_held(record, held, free, orphans, slots_of)
+        held = held._replace(by_worker=held.by_worker + sum(claim.run.slots for claim in claims))
         serving = Serving(self._name, record, held, limit=self._request.limit - len(claims), now_at=self._now)
         claims += await self._serve(serving)
         if serving.turns:
@@ -111,27 +117,28 @@ class QueueClaim:
         if limits.per_key is None:
             return HeldSlots(in_all, by_worker)
         rows = await self._session.fetch("count_slots_by_key", self._queue)
-        return HeldSlots(in_all, by_worker, {from_text(key): slots for key, slots in rows})
+        return HeldSlots(in_all, by_worker, {from_text(key): count for key, count in rows})
 
     async def _claim_held(
-        self, record: QueueRecord, held: HeldSlots, free: list[WakeUp], orphans: list[WakeUp]
+        self,
+        record: QueueRecord,
+        held: HeldSlots,
+        free: list[WakeUp],
+        orphans: list[WakeUp],
+        slots_of: dict[int, int],
     ) -> list[Claim]:
-        limit, most = self._request.limit, record.limits.per_worker
-        room = limit if most is None else min(limit, max(0, most - held.by_worker))
-        damaged: set[int] = set()
+        request, damaged = self._request, set[int]()
         while True:
+            skipped = damaged | beyond_worker(
+                record.limits, held, request, free, orphans, slots_of, now_at=self._now, damaged=damaged
+            )
             picked = pick(
-                free,
-                orphans,
-                now=self._now,
-                limit=room,
-                orphans_max=self._request.orphans_max,
-                skipped=damaged,
+                free, orphans, now=self._now, limit=request.limit, orphans_max=request.orphans_max, skipped=skipped
             )
             if not picked.keys:
                 return []
             sides = [(free, len(picked.free), False), (orphans, len(picked.orphans), True)]
-            locked = await lock_due(self._session, self._request, self._names, sides, now_at=self._now, skipped=damaged)
+            locked = await lock_due(self._session, request, self._names, sides, now_at=self._now, skipped=skipped)
             claims = await self._take_over(locked)
             if claims or not locked:
                 return claims
@@ -146,7 +153,7 @@ class QueueClaim:
             if not plan:
                 serving.is_drained = True
                 break
-            picked = serving.pick(await self._find_heads(plan, skipped))
+            picked = serving.pick(await self._find_heads(plan, skipped, serving.slots_max))
             rows = await session.fetch("lock_heads", picked, self._request.worker_id, self._now) if picked else []
             locked = {row["key"]: row for row in rows}
             taken = await self._take_over([locked[key] for key in picked if key in locked])
@@ -158,15 +165,15 @@ class QueueClaim:
             claims += taken
         return claims
 
-    async def _find_heads(self, plan: dict[str, int], skipped: set[int]) -> dict[str, list[int]]:
+    async def _find_heads(self, plan: dict[str, int], skipped: set[int], slots_max: int) -> dict[str, list[Head]]:
         """The first runs of each line, of all definitions together."""
         keys, counts = [to_text(key) for key in plan], list(plan.values())
-        rows = await self._session.fetch("find_heads", self._queue, self._names, keys, counts, len(skipped))
-        heads: dict[str, list[int]] = {}
-        for text, run in rows:
+        rows = await self._session.fetch("find_heads", self._queue, self._names, keys, counts, len(skipped), slots_max)
+        heads: dict[str, list[Head]] = {}
+        for text, run, slots in rows:
             key = from_text(text)
             if run not in skipped and len(heads.setdefault(key, [])) < plan[key]:
-                heads[key].append(run)
+                heads[key].append(Head(run, slots))
         return heads
 
     async def _take_over(self, rows: Sequence[asyncpg.Record]) -> list[Claim]:
@@ -194,6 +201,7 @@ async def measure_queue(session: Session, name: str, limit: int, run_id: str) ->
     return QueueMeasure(
         in_line=found["in_line"],
         held=found["held"],
+        slots=found["slots"],
         later=found["later"],
         oldest_at=keys[0].oldest_at if keys else None,
         holders=tuple(to_run(tuple(row)) for row in holders),

@@ -14,12 +14,12 @@ from outlive._kernel.store.sqlite.connection import Session
 from outlive._kernel.store.sqlite.rows import decode_runs
 from outlive._kernel.store.sqlite.take_over import take_over
 from outlive._kernel.store.tables.claiming import ClaimRequest, WakeUp, joined, not_declined, pick
-from outlive._kernel.store.tables.queueing import HOLDERS_MAX, MOVED_MAX, HeldSlots, Serving
+from outlive._kernel.store.tables.queueing import HOLDERS_MAX, MOVED_MAX, Head, HeldSlots, Serving, beyond_worker
 from outlive._kernel.store.tables.rows import to_json
 
-_decode_due = msgspec.json.Decoder(list[list[tuple[int, int, int]]]).decode
+_decode_due = msgspec.json.Decoder(list[list[tuple[int, int, int, int]]]).decode
 _decode_lines = msgspec.json.Decoder(list[list[tuple[str, float]]]).decode
-_decode_heads = msgspec.json.Decoder(list[list[tuple[str, int, int]]]).decode
+_decode_heads = msgspec.json.Decoder(list[list[tuple[str, int, int, int]]]).decode
 _decode_counts = msgspec.json.Decoder(list[tuple[str, int]]).decode
 _decode_names = msgspec.json.Decoder(list[str]).decode
 _decode_keys = msgspec.json.Decoder(list[WaitingKey]).decode
@@ -45,7 +45,7 @@ def claim_queue(session: Session, *, name: str, request: ClaimRequest, lost: lis
         if not plan:
             serving.is_drained = True
             break
-        picked = serving.pick(_find_heads(session, name, names, plan, skipped))
+        picked = serving.pick(_find_heads(session, name, names, plan, skipped, serving.slots_max))
         taken = take_over(session, picked, worker_id=request.worker_id, now=now) if picked else []
         serving.took(claim.run.journal for claim in taken)
         # The others are damaged, and must not stand in the way.
@@ -71,36 +71,39 @@ def _claim_held(
 ) -> tuple[list[Claim], int | None, HeldSlots]:
     """Take over what has a slot and is due, and let those get in line that have none. Also the next wake-up, and the
     slots that are held."""
-    names, damaged, limits = to_json(sorted(set(request.definitions))), set[int](), record.limits
+    names, damaged = to_json(sorted(set(request.definitions))), set[int]()
     limit, orphans_max, more = request.limit, request.orphans_max, len(request.declined)
-    free, moved = _find_due(session, name, names, [""], limit + more, now)
+    slots_of: dict[int, int] = {}
+    free, moved = _find_due(session, name, names, [""], limit + more, now, slots_of)
     if moved:
         session.execute("move_into_line", to_json(moved))
         session.execute("put_lines", to_json(moved))
-    orphans, _ = _find_due(session, name, names, lost if orphans_max else [], orphans_max + more, now)
+    orphans, _ = _find_due(session, name, names, lost if orphans_max else [], orphans_max + more, now, slots_of)
     held = _count_held(session, name, request.worker_id, record)
-    room = limit if limits.per_worker is None else min(limit, max(0, limits.per_worker - held.by_worker))
     free, orphans = not_declined(free, request.declined), not_declined(orphans, request.declined)
     later_at = min((at for at, _ in chain(free, orphans) if at > now), default=None)
     while True:
-        picked = pick(free, orphans, now=now, limit=room, orphans_max=orphans_max, skipped=damaged)
+        beyond = beyond_worker(record.limits, held, request, free, orphans, slots_of, now_at=now, damaged=damaged)
+        picked = pick(free, orphans, now=now, limit=limit, orphans_max=orphans_max, skipped=damaged | beyond)
         claims = take_over(session, picked.keys, worker_id=request.worker_id, now=now) if picked.keys else []
         if claims or not picked.keys:
-            return claims, later_at, held._replace(by_worker=held.by_worker + len(claims))
+            by_worker = held.by_worker + sum(claim.run.slots for claim in claims)
+            return claims, later_at, held._replace(by_worker=by_worker)
         damaged |= set(picked.keys)
 
 
 def _find_due(
-    session: Session, name: str, names: str, owners: list[str], limit: int, now: int
+    session: Session, name: str, names: str, owners: list[str], limit: int, now: int, slots_of: dict[int, int]
 ) -> tuple[list[WakeUp], list[int]]:
     """The runs of these owners in a queue that have a slot or a wake-up to come; and the keys of the runs that are due
-    without a slot."""
+    without a slot. How many slots each takes is put into `slots_of`."""
     if not owners:
         return [], []
     found = _decode_due(session.fetch_json("find_queued_due", to_json(owners), names, now, limit, name))
     due = sorted(chain.from_iterable(found))
-    moved = [key for wake_at, key, slot in due if slot != HELD and wake_at <= now]
-    return [(wake_at, key) for wake_at, key, slot in due if slot == HELD or wake_at > now], moved[:MOVED_MAX]
+    slots_of.update((key, slots) for _, key, _, slots in due)
+    moved = [key for wake_at, key, slot, _ in due if slot != HELD and wake_at <= now]
+    return [(wake_at, key) for wake_at, key, slot, _ in due if slot == HELD or wake_at > now], moved[:MOVED_MAX]
 
 
 def _count_held(session: Session, name: str, worker_id: str, record: QueueRecord) -> HeldSlots:
@@ -116,15 +119,15 @@ def _count_held(session: Session, name: str, worker_id: str, record: QueueRecord
 
 
 def _find_heads(
-    session: Session, name: str, names: str, plan: dict[str, int], skipped: set[int]
-) -> dict[str, list[int]]:
+    session: Session, name: str, names: str, plan: dict[str, int], skipped: set[int], slots_max: int
+) -> dict[str, list[Head]]:
     """The first runs of each line, of all definitions together."""
     most = max(plan.values()) + len(skipped)
-    found = _decode_heads(session.fetch_json("find_heads", name, names, to_json(list(plan)), most))
-    heads: dict[str, list[int]] = {}
-    for key, _, run in sorted(chain.from_iterable(found), key=lambda head: head[1:]):
+    found = _decode_heads(session.fetch_json("find_heads", name, names, to_json(list(plan)), most, slots_max))
+    heads: dict[str, list[Head]] = {}
+    for key, _, run, slots in sorted(chain.from_iterable(found), key=lambda head: head[1:]):
         if run not in skipped and len(heads.setdefault(key, [])) < plan[key]:
-            heads[key].append(run)
+            heads[key].append(Head(run, slots))
     return heads
 
 
@@ -134,7 +137,7 @@ def measure_queue(session: Session, question: tuple[str, int, str]) -> QueueMeas
     with session.snapshot():
         found = session.fetch("measure_queue", name, limit, min(limit, HOLDERS_MAX))
         assert found is not None
-        in_line, held, later, held_by = found
+        in_line, held, slots, later, held_by = found
         runs = decode_runs(session.fetch_json("get_runs", str(held_by), "[]"))
         most = min(limit, WAITING_KEYS_MAX), min(limit, KEY_RUNS_MAX)
         keys = sorted(_decode_keys(session.fetch_json("find_waiting_keys", name, limit, *most)))
@@ -142,6 +145,7 @@ def measure_queue(session: Session, question: tuple[str, int, str]) -> QueueMeas
     return QueueMeasure(
         in_line=int(in_line or 0),
         held=int(held or 0),
+        slots=int(slots or 0),
         later=int(later or 0),
         oldest_at=keys[0].oldest_at if keys else None,
         holders=tuple(run for _, run in runs),

@@ -39,7 +39,7 @@ def birth_of(run: Run, *, key: int | None, journal: int) -> tuple[Value, ...]:
 
 _RunRow = tuple[
     int, str, int, int, str, str | None, str, int, int, int, str | None,
-    str | None, str | None, int,
+    str | None, str | None, int, int,
     RunStatus, str | None, int | None, str, int, int, int, int | None, int | None, str, str | None, str | None,
     str | None, str | None, int, int | None, int | None,
 ]  # fmt: skip

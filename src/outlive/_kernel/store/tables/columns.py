@@ -27,6 +27,7 @@ RUN = {
     "queue": "text",
     "queue_key": "text",
     "lead": "bigint",
+    "slots": "integer",
     "status": "text",
     "waits": "text",
     "wake_at": "bigint",

@@ -7,6 +7,11 @@ any (start-time fair queueing).
 
 A claim plans as if every line were long, fetches so many heads of each line at once, and corrects the plan where a line
 had fewer. A line that was found empty when its turn had come can be forgotten: no later turn is lower than its own.
+
+A run may take several slots, and raises the turn of its line by as many. When it is the next one and the free slots are
+too few for it, nothing else is taken until they are enough, and the cell names its line, which no line that is
+made later overtakes: so small runs cannot starve it. A run that takes more slots than the limits ever allow is passed
+over; it stays in line until a person raises them.
 """
 
 from __future__ import annotations
@@ -17,8 +22,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from outlive._kernel.model.queue import QueueRecord, queue_data, queue_in
+from outlive._kernel.model.queue import SLOTS_MAX, QueueLimits, QueueRecord, queue_data, queue_in
 from outlive._kernel.store.contract import Claims
+from outlive._kernel.store.tables.claiming import ClaimRequest, WakeUp
 
 PLAN_MIN = 32
 """Lines that are looked at in one round at least: many may be empty."""
@@ -26,6 +32,8 @@ ROUNDS_MAX = 8
 """Rounds of one claim; then the rest is left to the next claim."""
 HOLDERS_MAX = 100
 """Holders of slots that are listed at most."""
+BEFORE_ALL = -1.0
+"""Lower than every turn."""
 MOVED_MAX = 1_000
 """Runs that one claim moves into the line at most."""
 
@@ -37,6 +45,41 @@ class HeldSlots(NamedTuple):
     by_worker: int = 0
     """By the worker that claims."""
     by_key: Mapping[str, int] = {}
+    """The runs under way by key, however many slots they take."""
+
+
+class Head(NamedTuple):
+    """A run at the head of its line."""
+
+    run: int
+    """Its key in the store."""
+    slots: int
+    """How many slots it takes."""
+
+
+def beyond_worker(
+    limits: QueueLimits,
+    held: HeldSlots,
+    request: ClaimRequest,
+    free: Sequence[WakeUp],
+    orphans: Sequence[WakeUp],
+    slots_of: Mapping[int, int],
+    *,
+    now_at: int,
+    damaged: Collection[int],
+) -> set[int]:
+    """Of due runs that hold slots, those that the worker of a claim has no room for, oldest first. A run that takes
+    more slots than one worker may have counts as taking all of these."""
+    if (most := limits.per_worker) is None:
+        return set()
+    first = sorted(due for due in orphans if due[1] not in damaged)[: request.orphans_max]
+    used, beyond = held.by_worker, {run for _, run in orphans} - {run for _, run in first}
+    for wake_at, run in sorted([*free, *first]):
+        if wake_at <= now_at and run not in damaged:
+            used += min(slots_of[run], most)
+            if used > most:
+                beyond.add(run)
+    return beyond
 
 
 class Serving:
@@ -46,11 +89,24 @@ class Serving:
         limits = record.limits
         self._name, self._record, self._now_at = name, record, now_at
         self._weights, self._per_key = limits.weights, limits.per_key
-        room = limit
+        self.slots_max = limits.slots_max
+        """Runs that take more slots are passed over."""
+        self._free = SLOTS_MAX
+        """How many slots may still be taken."""
         if limits.concurrency is not None:
-            room = min(room, limits.concurrency - held.in_all)
+            self._free = limits.concurrency - held.in_all
         if limits.per_worker is not None:
-            room = min(room, limits.per_worker - held.by_worker)
+            self._free = min(self._free, limits.per_worker - held.by_worker)
+        self._is_blocked = False
+        """Whether the next run takes more slots than are free."""
+        self._first = record.first
+        self._leading: str | None = None
+        """The key of the line that the plan begins with, out of turn."""
+        self._is_guessed = False
+        """Whether that line may have no run that this worker can run."""
+        self._passes_first = False
+        """Whether it has none."""
+        room = min(limit, self._free)
         self._is_slowed = False
         if record.paused is not None:
             room = 0
@@ -73,13 +129,15 @@ class Serving:
         self._turn = record.turn
         self._order: list[str] = []
         self._planned: dict[str, int] = {}
-        self._picked: dict[int, str] = {}
+        self._effective: dict[str, float] = {}
+        """The turns of the lines of this round."""
+        self._picked: dict[int, tuple[str, int]] = {}
         self._is_alone = False
 
     @property
     def lines_wanted(self) -> int:
         """How many lines to fetch for the next round, lowest turn first; 0 if the claim is done."""
-        if not self.room:
+        if not self.room or self._is_blocked:
             return 0
         if self._rounds == ROUNDS_MAX:
             # Not if nothing could be taken: a line of damaged runs must not keep the claimer busy.
@@ -100,11 +158,16 @@ class Serving:
         turns: dict[str, float] = {}
         for key, turn in lines:
             turns.setdefault(key, self.turns.get(key, max(turn, self._turn)))
+        self._leading = None
+        if self._first is not None and not self._passes_first and self._first[0] not in self.passed_over:
+            key, turn = self._first
+            self._leading, self._is_guessed = key, key not in turns
+            turns.setdefault(key, self.turns.get(key, max(turn, self._turn)))
         # Without another key there is nothing to share, and nothing to remember.
         self._is_alone = len(turns) == 1 and not self.turns
-        heap = [(turn, key) for key, turn in turns.items()]
+        heap = [(BEFORE_ALL if key == self._leading else turn, key) for key, turn in turns.items()]
         heapify(heap)
-        self._order, self._planned = [], {}
+        self._order, self._planned, self._effective = [], {}, turns
         left = max(self.room, min(PLAN_MIN, len(heap)))
         while heap and left:
             turn, key = heap[0]
@@ -114,24 +177,33 @@ class Serving:
             if key and self._per_key is not None and self._held.get(key, 0) + count >= self._per_key:
                 heappop(heap)
             else:
-                heapreplace(heap, (turn + self._step(key), key))
+                heapreplace(heap, (max(turn, turns[key]) + self._step(key), key))
         if not self._is_alone:
             self.turns.update({key: turns[key] for key in self._planned})
         return dict(self._planned)
 
-    def pick(self, heads: Mapping[str, Sequence[int]]) -> list[int]:
+    def pick(self, heads: Mapping[str, Sequence[Head]]) -> list[int]:
         """Which runs to take, in order, given the first runs of each planned line in their order."""
         picked: list[int] = []
-        rest = {key: list(reversed(runs)) for key, runs in heads.items()}
+        rest, free = {key: list(reversed(runs)) for key, runs in heads.items()}, self._free
         self._picked = {}
         for key in self._order:
             if len(picked) == self.room:
                 break
             if rest.get(key):
-                run = rest[key].pop()
+                run, slots = rest[key].pop()
+                if slots > free:
+                    # It is the turn of this run. If others were picked before it, the next round shows it again.
+                    if not picked:
+                        self._block(key)
+                    break
+                free -= slots
                 picked.append(run)
-                self._picked[run] = key
-                self._pass_turn(key, steps=1)
+                self._picked[run] = key, slots
+                self._pass_turn(key, steps=slots)
+            elif key == self._leading and self._is_guessed:
+                self._leading, self._passes_first = None, True
+                self.turns.pop(key, None)
             elif key not in self.empty and len(heads.get(key, ())) < self._planned[key]:
                 self._pass_turn(key, steps=0)
                 self.empty.add(key)
@@ -140,15 +212,26 @@ class Serving:
     def took(self, runs: Iterable[int]) -> None:
         """These of the picked runs were taken."""
         for run in runs:
-            key = self._picked[run]
-            self.room -= 1
+            key, slots = self._picked[run]
+            self._free -= slots
+            self.room = min(self.room - 1, self._free)
             self._taken += 1
             if self._per_key is not None:
                 self._held[key] = self._held.get(key, 0) + 1
 
+    def _block(self, key: str) -> None:
+        """Take nothing more: what becomes free is for the first run of this line."""
+        self._is_blocked = True
+        if key != self._leading:
+            self._first = key, self._effective[key]
+
     def _pass_turn(self, key: str, *, steps: int) -> None:
+        leads = key == self._leading
+        if leads:
+            self._first = self._leading = None
         if not self._is_alone:
-            self._turn = max(self._turn, self.turns[key])
+            # A line that was served out of turn takes no turn from the others.
+            self._turn = self._turn if leads else max(self._turn, self.turns[key])
             self.turns[key] += steps * self._step(key)
 
     def _step(self, key: str) -> float:
@@ -170,8 +253,8 @@ class Serving:
     def data(self, before: bytes | None) -> bytes | None:
         """The new content of the cell of the queue; None if that is its content before."""
         record = self._record.charged(self._name, self._taken, self._now_at)
-        if self._turn != record.turn:
-            record = msgspec.structs.replace(record, turn=self._turn)
+        if (self._turn, self._first) != (record.turn, record.first):
+            record = msgspec.structs.replace(record, turn=self._turn, first=self._first)
         return None if record is self._record and record == queue_in(before) else queue_data(record)
 
 

@@ -154,6 +154,7 @@ def birth_of(run: Run, text: Text, *, key: int | None, journal: int) -> tuple[An
         text(run.queue) if run.queue else None,
         text(run.queue_key) if run.queue else None,
         run.lead,
+        run.slots,
         *state_of(run, text),
     )
 
@@ -174,7 +175,7 @@ def to_run(row: Sequence[Any], text: Text) -> Run:
 def to_damaged_run(row: Sequence[Any], error: Exception) -> Run:
     """A run made of the readable columns of a damaged row."""
     (
-        _, id, journal, number, root_id, parent_id, workflow, version, nonce, created_at, _, _, _, _,
+        _, id, journal, number, root_id, parent_id, workflow, version, nonce, created_at, _, _, _, _, _,
         status, _, wake_at, owner, epoch, attempts, updated_at, *_,
     ) = row  # fmt: skip
     fault = _fault_in(row, error) if status in _STATUSES else f"no run has the status {status!r}"
@@ -234,7 +235,7 @@ def to_sound_run(row: Sequence[Any], text: Text) -> Run:
     """
     (
         _, id, journal, number, root_id, parent_id, workflow, version, nonce, created_at, tags,
-        queue, queue_key, lead,
+        queue, queue_key, lead, slots,
         status, waits, wake_at, owner, epoch, attempts, updated_at, finished_at, timeout_at, reason, result, failure,
         published, approvals, slot, timeout, begin_by, *_,
     ) = row  # fmt: skip
@@ -268,6 +269,7 @@ def to_sound_run(row: Sequence[Any], text: Text) -> Run:
         queue="" if queue is None else text(queue),
         queue_key="" if queue_key is None else text(queue_key),
         lead=lead,
+        slots=slots,
         slot=slot,
         timeout=timeout,
         begin_by=begin_by,

@@ -11,9 +11,9 @@ import { Sentence, lasts, span } from '../parts/time.js';
 import { count } from './overview.js';
 
 const LIMITS = [
-  ['concurrency', 'runs at once, in all workers'],
-  ['per_worker', 'of one worker'],
-  ['per_key', 'with the same key'],
+  ['concurrency', 'slots, in all workers'],
+  ['per_worker', 'slots of one worker'],
+  ['per_key', 'runs at once with the same key'],
 ];
 const most = (limit) => (limit === null ? 'no limit' : figure(limit));
 const rateOf = (tier) =>
@@ -30,10 +30,10 @@ const Used = ({ it }) =>
       <meter
         min="0"
         max=${it.limits.concurrency}
-        value=${it.running.count}
-        aria-label=${`${it.running.count} of ${it.limits.concurrency} slots are used`}
+        value=${it.slots.count}
+        aria-label=${`${it.slots.count} of ${it.limits.concurrency} slots are used`}
       ></meter>
-      ${count(it.running)} of ${it.limits.concurrency}
+      ${count(it.slots)} of ${it.limits.concurrency}
     </span>`;
 
 /** @type {import('../parts/table.js').Column<import('outlive').QueueState>[]} */
@@ -264,7 +264,7 @@ function One({ name }) {
       <${Tile}
         label="hold a slot"
         value=${count(it.running)}
-        note=${it.limits.concurrency === null ? 'no limit' : `of ${it.limits.concurrency}`}
+        note=${it.limits.concurrency === null ? 'no limit' : `${it.slots.count} of ${it.limits.concurrency} slots`}
       />
       <${Tile} label="later" value=${count(it.later)} note="get in line at an instant" />
       <${Tile} label="all runs" value="→" note="of this queue" to=${href('/runs', { queue: name })} />
@@ -279,6 +279,7 @@ function One({ name }) {
           { name: 'id', value: (run) => run.id, cell: (run) => html`<span class="mono">${run.id}</span>` },
           { name: 'key', value: (run) => run.key, cell: (run) => html`<span class="mono">${run.key}</span>` },
           { name: 'status', value: (run) => run.status, cell: (run) => html`<${Status} of=${run.status} />` },
+          { name: 'slots', number: true, wide: true, value: (run) => run.slots },
           {
             name: 'worker',
             grow: true,

@@ -1,15 +1,17 @@
--- How many slots of queue $1 are taken, up to $3, and how many of them worker $2 has, up to $4.
+-- How many slots of queue $1 are taken, and how many of them worker $2 has: by up to $3 and $4 runs.
 SELECT
     (
-        SELECT count(*)
-        FROM (SELECT FROM {schema}.runs WHERE queue = $1 AND slot = 2 LIMIT $3::bigint) AS held
+        SELECT coalesce(sum(held.slots), 0)
+        FROM (SELECT run.slots FROM {schema}.runs AS run WHERE run.queue = $1 AND run.slot = 2 LIMIT $3::bigint) AS held
     ) AS in_all,
     (
-        SELECT count(*)
+        SELECT coalesce(sum(own.slots), 0)
         FROM (
-            SELECT
-            FROM {schema}.runs
-            WHERE owner = $2 AND queue = $1 AND queue IS NOT NULL AND slot <> 1 AND wake_at IS NOT NULL
+            SELECT run.slots
+            FROM {schema}.runs AS run
+            WHERE
+                run.owner = $2 AND run.queue = $1 AND run.queue IS NOT NULL AND run.slot <> 1
+                AND run.wake_at IS NOT NULL
             LIMIT $4::bigint
         ) AS own
     ) AS by_worker

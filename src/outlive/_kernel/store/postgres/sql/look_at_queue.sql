@@ -1,5 +1,6 @@
 -- What worker $2 could claim in queue $4 of the definitions $3, without what is in line: the first $5 without an owner, and
--- the first $6 orphans, as find_due.sql has them, with their slots. And the cell of the queue ($8), and whether it has a line.
+-- the first $6 orphans, as find_due.sql has them, with where they are and how many slots they take. And the cell of the queue
+-- ($8), and whether it has a line.
 WITH RECURSIVE clock AS MATERIALIZED (
     SELECT {instant}($1) AS now
 ),
@@ -40,10 +41,11 @@ SELECT
     found.wake_at,
     found.key,
     found.slot,
+    found.slots,
     found.is_orphan
 FROM clock
 LEFT JOIN LATERAL (
-    SELECT run.wake_at, run.key, run.slot, owner.is_orphan
+    SELECT run.wake_at, run.key, run.slot, run.slots, owner.is_orphan
     FROM (
         SELECT '' AS id, false AS is_orphan, $5::integer AS most
         UNION ALL
@@ -52,7 +54,7 @@ LEFT JOIN LATERAL (
     CROSS JOIN unnest($3::text[]) AS definition (name)
     CROSS JOIN LATERAL (
         (
-            SELECT root.wake_at, root.key, root.slot
+            SELECT root.wake_at, root.key, root.slot, root.slots
             FROM {schema}.runs AS root
             WHERE
                 root.owner = owner.id AND root.queue = $4 AND root.definition = definition.name
@@ -62,7 +64,7 @@ LEFT JOIN LATERAL (
         )
         UNION ALL
         (
-            SELECT root.wake_at, root.key, root.slot
+            SELECT root.wake_at, root.key, root.slot, root.slots
             FROM {schema}.runs AS root
             WHERE
                 root.owner = owner.id AND root.queue = $4 AND root.definition = definition.name

@@ -1,11 +1,12 @@
--- As find_due.sql, of queue ?5: what is due there and not in line, and the first one after it, as [wake_at, key, slot].
+-- As find_due.sql, of queue ?5: what is due there and not in line, and the first one after it, as
+-- [wake_at, key, slot, slots].
 SELECT json_group_array(json(due.runs))
 FROM (
     SELECT (
-        SELECT json_group_array(json_array(found.wake_at, found.key, found.slot))
+        SELECT json_group_array(json_array(found.wake_at, found.key, found.slot, found.slots))
         FROM (
             SELECT * FROM (
-                SELECT run.wake_at, run.key, run.slot
+                SELECT run.wake_at, run.key, run.slot, run.slots
                 FROM outlive_runs AS run
                 WHERE
                     run.owner = owner.value AND run.queue = ?5 AND run.definition = definition.value
@@ -15,7 +16,7 @@ FROM (
             )
             UNION ALL
             SELECT * FROM (
-                SELECT run.wake_at, run.key, run.slot
+                SELECT run.wake_at, run.key, run.slot, run.slots
                 FROM outlive_runs AS run
                 WHERE
                     run.owner = owner.value AND run.queue = ?5 AND run.definition = definition.value

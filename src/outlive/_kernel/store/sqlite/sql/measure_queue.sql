@@ -2,6 +2,7 @@
 SELECT
     (SELECT count(*) FROM (SELECT 1 FROM outlive_runs WHERE queue = ?1 AND slot = 1 LIMIT ?2)),
     (SELECT count(*) FROM (SELECT 1 FROM outlive_runs WHERE queue = ?1 AND slot = 2 LIMIT ?2)),
+    (SELECT sum(slots) FROM (SELECT slots FROM outlive_runs WHERE queue = ?1 AND slot = 2 LIMIT ?2)),
     (
         SELECT count(*)
         FROM (
