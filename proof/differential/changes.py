@@ -214,7 +214,7 @@ def _plant(new: NewTree, oracle: Oracle, ending: dict[int, Run] | None = None, *
     fold.apply(event)
     rows = [seal(event, salt=salt_of(new.number), seq=0)]
     change = Change(journal=0, after=-1, rows=rows, runs=[fold.root], successor_of=new.successor_of)
-    change.is_guarded = new.is_guarded
+    change.is_guarded, change.lives_on = new.is_guarded, new.lives_on
     change.blobs = [blob(each) for each in new.blobs]
     if new.aside is not None:
         number, name = new.aside

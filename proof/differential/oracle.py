@@ -115,7 +115,8 @@ class Oracle:
         for item in change.items:
             tree.items.setdefault((item.run, item.index), item)
         if change.successor_of in trees and trees[change.successor_of].has_ended:
-            self._inherit(tree, trees[change.successor_of])
+            inherit = self._inherit_talk if change.lives_on else self._inherit
+            inherit(tree, trees[change.successor_of])
         for start in change.starts:
             outcome, _ = self._try(start)
             if outcome is Outcome.CONFLICT and start.successor_of:
@@ -159,6 +160,20 @@ class Oracle:
         ancestor.keys, ancestor.answers = set(), {}
         for key in [key for key in ancestor.streams if key[0] == 0]:
             successor.streams[key] = ancestor.streams.pop(key).inherited()
+
+    def _inherit_talk(self, successor: Tree, ancestor: Tree) -> None:
+        talk = (MessageKind.SIGNAL, MessageKind.ASK)
+        moved = [message for message in ancestor.inbox if message.run == 0 and message.kind in talk]
+        ancestor.inbox = [message for message in ancestor.inbox if message not in moved]
+        successor.inbox += moved
+        waiting = {message.key for message in moved}
+        for key in set(ancestor.keys):
+            is_of_ask = key.startswith("@ask/") and (key in waiting or key in ancestor.answers)
+            if is_of_ask or not key.startswith("@"):
+                ancestor.keys.discard(key)
+                successor.keys.add(key)
+                if key in ancestor.answers:
+                    successor.answers[key] = ancestor.answers.pop(key)
 
     def _forget(self, tree: Tree, gone: Forgotten) -> None:
         tree.rows = [row for row in tree.rows if row[0] >= gone.before]

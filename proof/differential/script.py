@@ -120,6 +120,7 @@ class Author:
             successor_of,
             self._some(1),
             self._chance(0.2),
+            bool(successor_of) and self._trees % 3 == 0,
         )
 
     def _letter(self) -> Letter:

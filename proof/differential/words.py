@@ -53,6 +53,7 @@ class NewTree(Part):
     successor_of: int = 0
     blobs: tuple[int, ...] = ()
     is_guarded: bool = False
+    lives_on: bool = False
 
 
 @dataclass(frozen=True, repr=False)

@@ -72,6 +72,8 @@ ALLOWED: dict[tuple[str, str, str], str] = {
         "asyncio.timeout",
     ): "the event loop times a stop",
     ("injected", "_features/flows/outside/http_client.py", "asyncio.timeout"): "the event loop times a request",
+    ("injected", "http/asked.py", "asyncio.timeout"): "the event loop times a request",
+    ("injected", "_kernel/define/talking.py", "asyncio.timeout"): "the event loop times a step that reads a stream",
     ("injected", "_features/flows/outside/program.py", "asyncio.timeout"): "the event loop times a program",
     ("injected", "_features/flows/outside/mcp_client.py", "asyncio.timeout"): "the event loop times a program",
     (

@@ -1545,8 +1545,11 @@ export interface StartFlow {
    * without that, the server does.
    */
   id?: string | null;
-  /** The answer when the id is taken: give that run, give it if it has not ended, refuse, or take its place. */
-  on_conflict?: "attach" | "attach_open" | "reject" | "replace";
+  /**
+   * The answer when the id is taken: give that run, give it if it has not ended, refuse, refuse if it has not ended,
+   * take its place at once, or take it when that run was cancelled and has ended.
+   */
+  on_conflict?: "attach" | "attach_open" | "cancel_open" | "reject" | "reject_open" | "replace";
   /** How long the run may take as a whole, from when a worker begins it. */
   timeout?: number | string | null;
   tags?: Record<string, string> | null;
@@ -1576,6 +1579,8 @@ export interface StartIfAbsent {
   /** The newest version unless given. */
   version?: number | null;
   headers?: Record<string, string> | null;
+  /** When a run with the id has ended: refuse the message, or begin another run for it under the id. */
+  on_conflict?: "attach" | "attach_open";
 }
 
 /** The answer for one of many starts. */
@@ -1641,8 +1646,11 @@ export interface StartRun {
    * without that, the server does.
    */
   id?: string | null;
-  /** The answer when the id is taken: give that run, give it if it has not ended, refuse, or take its place. */
-  on_conflict?: "attach" | "attach_open" | "reject" | "replace";
+  /**
+   * The answer when the id is taken: give that run, give it if it has not ended, refuse, refuse if it has not ended,
+   * take its place at once, or take it when that run was cancelled and has ended.
+   */
+  on_conflict?: "attach" | "attach_open" | "cancel_open" | "reject" | "reject_open" | "replace";
   /** How long the run may take as a whole, from when a worker begins it. */
   timeout?: number | string | null;
   tags?: Record<string, string> | null;

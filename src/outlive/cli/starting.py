@@ -18,8 +18,11 @@ OPTIONS = {
     "id": click.option("--id", "id", help="The id of the run: the same id again is the same run, also after its end."),
     "on_conflict": click.option(
         "--on-conflict",
-        type=click.Choice(["attach", "attach_open", "reject", "replace"]),
-        help="When the id is taken: follow that run, follow it if it has not ended, refuse, or take its place.",
+        type=click.Choice(["attach", "attach_open", "reject", "reject_open", "replace", "cancel_open"]),
+        help=(
+            "When the id is taken: follow that run, follow it if it has not ended, refuse, refuse if it has not ended, "
+            "take its place at once, or take it when that run was cancelled and has ended."
+        ),
     ),
     "timeout": click.option(
         "--timeout", metavar="SPAN", help="How long a new run may take from when it begins: 5m, 1h30m."

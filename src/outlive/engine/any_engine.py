@@ -36,7 +36,7 @@ from outlive._kernel.client.handle import RunHandle, RunVerbs
 from outlive._kernel.client.recovery import Incomplete
 from outlive._kernel.client.signal_many import OneSignal, SignalCall
 from outlive._kernel.client.start_many import OneStart, WorkflowCall
-from outlive._kernel.client.start_options import OwnStartOptions, StartOptions
+from outlive._kernel.client.start_options import MessageConflict, OwnStartOptions, StartOptions
 from outlive._kernel.define.step import Step
 from outlive._kernel.define.workflow import Startable, Workflow
 from outlive._kernel.model import given
@@ -274,8 +274,11 @@ class AnyEngine(RunVerbs, Protocol):
             version: of a workflow that is given by its name; the newest unless given.
             id: the same id again is the same run; made up unless given.
             on_conflict: when the id is taken: `attach` gives that run (if it is one of this workflow), `attach_open`
-                does so if it has not ended, and else starts a new one, `reject` raises `RunExistsError`, `replace`
-                cancels it and starts a new one. A run whose id is taken like this stays as `<id>~old1`.
+                does so if it has not ended, and else starts a new one, which gets the signals that the run before has
+                not read, and knows their keys. `reject` raises `RunExistsError`, and `reject_open` does so if it has
+                not ended. `replace` ends it at once, without its clean-up, and `cancel_open` cancels it and waits
+                until it has ended, its undo steps with it; then they start a new one. A run whose id is taken like
+                this stays as `<id>~old1`.
             timeout: how long the run may take as a whole, from when a worker begins it.
             tags: text for searching.
             headers: text for the run and all that it starts, in `current_run().headers` and `current_step().headers`.
@@ -426,6 +429,7 @@ class AnyEngine(RunVerbs, Protocol):
         key: str | None = None,
         start: tuple[Any, ...] | None = None,
         headers: Mapping[str, str] | None = None,
+        on_conflict: MessageConflict = "attach",
         connection: Any = None,
     ) -> None:
         """Send a signal to a run; it is durable when this returns, and buffered until the run asks for it.
@@ -435,6 +439,9 @@ class AnyEngine(RunVerbs, Protocol):
             start: `(workflow, *args)`: create the run in the same transaction if there is none. `("name", arguments)`
                 if its code is not here, as for `start`.
             headers: of the run that it starts, as of `start`.
+            on_conflict: when the run that has the id has ended: `attach` raises, and `attach_open` begins another run
+                under the id in the same transaction, which knows the keys of the messages that the runs before it
+                took. So a cart or an account lives on under its id; a run before stays as `<id>~old1`.
             connection: your own connection to the PostgreSQL database that the store lies in, with a transaction open
                 on it: the signal is sent if and only if you commit.
 

@@ -50,7 +50,7 @@ from outlive._kernel.client.message_start import given_by_name
 from outlive._kernel.client.recovery import Incomplete
 from outlive._kernel.client.signal_many import OneSignal, SignalCall
 from outlive._kernel.client.start_many import OneStart, WorkflowCall
-from outlive._kernel.client.start_options import OwnStartOptions, StartOptions, start_arguments
+from outlive._kernel.client.start_options import MessageConflict, OwnStartOptions, StartOptions, start_arguments
 from outlive._kernel.client.turns import CALLS_PER_TURN_MAX
 from outlive._kernel.client.unread import RunInbox
 from outlive._kernel.client.workers import Workers
@@ -483,9 +483,19 @@ class Engine(AnyEngine):
         key: str | None = None,
         start: tuple[Any, ...] | None = None,
         headers: Mapping[str, str] | None = None,
+        on_conflict: MessageConflict = "attach",
         connection: Any = None,
     ) -> None:
-        await self._verbs.signal(run_id, name, payload, key=key, start=start, headers=headers, connection=connection)
+        await self._verbs.signal(
+            run_id,
+            name,
+            payload,
+            key=key,
+            start=start,
+            headers=headers,
+            on_conflict=on_conflict,
+            connection=connection,
+        )
 
     async def signal_many(self, signals: Iterable[SignalCall | OneSignal]) -> None:
         await self._verbs.signal_many(signals)

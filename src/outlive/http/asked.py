@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from typing import TypeVar
 
 from msgspec import structs
@@ -17,6 +18,7 @@ from outlive.http.problem import Problem
 from outlive.http.wire.page import tags_of
 from outlive.http.wire.runs import RunsQuery as Query
 
+T = TypeVar("T")
 PAGE_BYTES_MAX = 4 * 1024 * 1024
 """A page has no more bytes of payloads than this, unless it is one event, or one item of a batch."""
 
@@ -92,6 +94,23 @@ def narrowed_tags(call: Call, tags: dict[str, str] | None) -> dict[str, str] | N
         detail = f"{call.principal.name} may see {bounds_shown(call.principal)} only"
         raise Problem(403, "forbidden", detail, "Leave the tag out: it is added to what you look for.")
     return wanted | own or None
+
+
+async def with_room(call: Call, start: Awaitable[T], run_id: str | None, on_conflict: str) -> T:
+    """The result of a start. One that cancels the run which has its id is given up when that takes too long; the run
+    stops all the same.
+
+    Raises:
+        RunExistsError: it has not ended in time.
+    """
+    if on_conflict != "cancel_open":
+        return await start
+    try:
+        async with asyncio.timeout(call.limits.wait_seconds_max):
+            return await start
+    except TimeoutError:
+        stops = "it was asked to stop and has not ended"
+        raise e.RunExistsError(str(run_id), stops, "send the start again when it has") from None
 
 
 def made_id(call: Call, kind: str, *parts: str) -> str | None:

@@ -32,7 +32,7 @@ from outlive._kernel.client.message_start import NamedStart, given_by_name
 from outlive._kernel.client.recovery import Incomplete
 from outlive._kernel.client.signal_many import OneSignal, SignalCall, wanted_signals
 from outlive._kernel.client.start_many import OneStart, WorkflowCall, wanted_starts
-from outlive._kernel.client.start_options import OwnStartOptions, StartOptions
+from outlive._kernel.client.start_options import MessageConflict, OwnStartOptions, StartOptions
 from outlive._kernel.define.workflow import Bound, Startable, Workflow, bound
 from outlive._kernel.journal.plain import plain_json
 from outlive._kernel.model import given, known_run_id
@@ -258,10 +258,11 @@ class Remote(AnyEngine):
         key: str | None = None,
         start: tuple[Any, ...] | None = None,
         headers: Mapping[str, str] | None = None,
+        on_conflict: MessageConflict = "attach",
         connection: Any = None,
     ) -> None:
         refuse_of_store("engine.signal", connection=connection)
-        started = start_of("engine.signal", start, headers)
+        started = start_of("engine.signal", start, headers, on_conflict)
         body = only_given({"payload": plain_json("engine.signal", payload), "key": key, "start": started})
         await self._connection.operate("runs.signal", body=body, run_id=run_id, name=name)
 
@@ -291,7 +292,9 @@ class Remote(AnyEngine):
         timeout = seconds_of("engine.ask", "timeout", options.get("timeout"))
         deadline = None if timeout is None else asyncio.get_running_loop().time() + timeout
         wait = WAIT_SECONDS if timeout is None else min(WAIT_SECONDS, timeout)
-        start = start_of("engine.ask", options.get("start"), options.get("headers"))
+        start = start_of(
+            "engine.ask", options.get("start"), options.get("headers"), options.get("on_conflict", "attach")
+        )
         said = {"body": plain_json("engine.ask", body), "key": options.get("key"), "wait": wait, "start": start}
         found = await self._connection.operate(
             "runs.ask", body=only_given(said), run_id=run_id, name=name, patience=wait

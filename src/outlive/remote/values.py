@@ -224,7 +224,12 @@ def query_of(filters: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def start_of(where: str, start: tuple[Any, ...] | None, headers: Mapping[str, str] | None) -> dict[str, Any] | None:
+def start_of(
+    where: str,
+    start: tuple[Any, ...] | None,
+    headers: Mapping[str, str] | None,
+    on_conflict: str | None = None,
+) -> dict[str, Any] | None:
     """The run that a message creates if there is none, as it is sent: a workflow with its arguments, or its name.
 
     Raises:
@@ -234,19 +239,23 @@ def start_of(where: str, start: tuple[Any, ...] | None, headers: Mapping[str, st
         if headers:
             wanted = "they are for the run that it starts, and it starts none: give start=(workflow, ...) too"
             raise InvalidArgumentError(where, "headers", headers, wanted)
+        if on_conflict not in (None, "attach"):
+            wanted = "it is for the run that the message starts, and it starts none: give start=(workflow, ...) too"
+            raise InvalidArgumentError(where, "on_conflict", on_conflict, wanted)
         return None
     workflow, *args = given.call(where, "start", start)
     if isinstance(workflow, str):
         named = plain_start(where, NamedStart(workflow, *args))
     else:
         named = named_start(where, workflow, tuple(args))
-    return only_given({**named._asdict(), "headers": headers})
+    open_only = on_conflict if on_conflict != "attach" else None
+    return only_given({**named._asdict(), "headers": headers, "on_conflict": open_only})
 
 
 def one_signal(where: str, signal: GivenSignal) -> dict[str, Any]:
     """One of many signals as it is sent."""
     fields = signal._asdict()
-    start = start_of(where, fields.pop("start"), fields.pop("headers"))
+    start = start_of(where, fields.pop("start"), fields.pop("headers"), fields.pop("on_conflict"))
     return only_given({**fields, "payload": plain_json(where, signal.payload), "start": start})
 
 

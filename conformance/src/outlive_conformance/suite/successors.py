@@ -25,6 +25,7 @@ from outlive_conformance.suite.builders import (
     see_everything,
     send,
     stepped,
+    value,
 )
 from outlive_conformance.suite.facet import Facet
 from outlive_conformance.suite.starts import renamed
@@ -101,6 +102,67 @@ class SuccessorsConformance(Facet):
             assert await send(store, message(store, "run-1", key=key)) == [Delivery.DUPLICATE]
             assert await send(store, message(store, "run-1.1", key=key)) == [Delivery.FINISHED]
         assert await send(store, message(store, "run-1", key="new")) == [Delivery.ACCEPTED]
+
+    async def test_run_that_lives_on_gets_signals_and_asks_that_wait(self, store: Store) -> None:
+        """It gets them in their order. Requests of people and ends of other runs stay with the run before."""
+        tree = await begin(store)
+        kinds = (MessageKind.SIGNAL, MessageKind.CANCEL, MessageKind.ASK, MessageKind.RESUME)
+        await send(store, *(message(store, "run-1", kind.value, kind=kind, key=f"k{kind.value}") for kind in kinds))
+        await tree.succeed()
+
+        assert await live_on(tree) is Outcome.COMMITTED
+
+        assert await read_names(store, await follow(store, "run-1")) == ["signal", "ask"]
+        assert await read_names(store, tree) == ["cancel", "resume"]
+
+    async def test_run_that_lives_on_knows_keys_of_signals_and_of_answered_asks(self, store: Store) -> None:
+        """An ask that the run before took and never answered is a new one, and so is every message of another kind."""
+        tree = await begin(store)
+        keys = ("run-1/go/taken", "@ask/run-1/sum/answered", "@ask/run-1/sum/open", "@cancel/0/1", "run-1/go/waiting")
+        await send(store, *(message(store, "run-1", key=key) for key in keys))
+        *taken, _ = await read_message_ids(store, tree)
+        await tree.step(consumed=taken, answers=[Answer(key=keys[1], result=value(7))])
+        await tree.succeed()
+
+        await live_on(tree)
+
+        known = [await send(store, message(store, "run-1", key=key)) for key in keys]
+        accepted, duplicate = [Delivery.ACCEPTED], [Delivery.DUPLICATE]
+        assert known == [duplicate, duplicate, accepted, accepted, duplicate]
+        answers = await store.find_answers([("run-1", keys[1]), ("run-1.1", keys[1]), ("run-1.1", keys[2])])
+        assert {asked: answer and answer.key for asked, answer in answers.items()} == {
+            ("run-1", keys[1]): keys[1],
+            ("run-1.1", keys[2]): None,
+        }
+
+    async def test_message_may_bring_the_run_that_lives_on(self, store: Store) -> None:
+        """The run of a delivery takes the place of an ended run, and the message is for it. If two deliveries want
+        that, one run begins, and the messages of both reach it."""
+        tree = await begin(store)
+        await tree.succeed()
+        births = [await birth_after(tree, name) for name in ("run-1.1", "run-1.2")]
+
+        first = await send(store, message(store, "run-1", "first", key="k"), start=births[0])
+        second = await send(
+            store, message(store, "run-1", "first", key="k"), message(store, "run-1", "second"), start=births[1]
+        )
+
+        assert (first, second) == ([Delivery.ACCEPTED], [Delivery.DUPLICATE, Delivery.ACCEPTED])
+        assert await read_names(store, await follow(store, "run-1")) == ["first", "second"]
+        found = await store.find_runs(["run-1.1", "run-1.2"])
+        assert {run_id: run.journal for run_id, run in found.items()} == {"run-1.1": tree.journal}
+
+    async def test_open_run_makes_no_room_for_a_run_that_lives_on(self, store: Store) -> None:
+        """The message reaches the open run, which keeps its id and its keys."""
+        tree = await begin(store)
+        await send(store, message(store, "run-1", "first", key="k"))
+
+        assert await send(store, message(store, "run-1", "second"), start=await birth_after(tree, "run-1.1")) == [
+            Delivery.ACCEPTED
+        ]
+
+        assert await read_names(store, tree) == ["first", "second"]
+        assert await send(store, message(store, "run-1", key="k")) == [Delivery.DUPLICATE]
 
     async def test_message_to_a_child_is_not_inherited(self, store: Store) -> None:
         """The successor has no such child. [OL-H5]"""
@@ -294,4 +356,18 @@ async def continuation(
 async def go_on(tree: Writer, **options: object) -> Outcome:
     """End a tree and start its successor."""
     ((outcome, _),) = await tree.store.commit([await continuation(tree, **options)])  # type: ignore[arg-type]
+    return outcome
+
+
+async def birth_after(tree: Writer, name: str) -> Change:
+    """The change that begins another run under the id of this one, which gets another name."""
+    birth = new_tree(tree.store, tree.run_id, version=2)
+    birth.renames = await renamed(tree, name)
+    birth.successor_of, birth.lives_on = tree.journal, True
+    return birth
+
+
+async def live_on(tree: Writer) -> Outcome:
+    """Begin another run under the id of an ended one."""
+    ((outcome, _),) = await tree.store.commit([await birth_after(tree, f"{tree.run_id}.1")])
     return outcome

@@ -235,7 +235,7 @@ async def start_flow(call: Call, name: Name, body: StartFlow | None = None) -> S
     """Start a run of a flow; its input is checked against the document. As a start of a workflow otherwise."""
     said = body or StartFlow()
     run_id = said.id or made_id(call, "run")
-    if run_id is not None and said.on_conflict in ("reject", "replace") and await call.was_done(run_id):
+    if run_id is not None and said.on_conflict != "attach" and await call.was_done(run_id):
         return Started(run_id)
     options = said.options(id=run_id, headers=call.run_headers(said.headers))
     run = await flows_of(call).start(

@@ -10,6 +10,7 @@ import msgspec
 from outlive._features.fsck.problem import Kind, Problem
 from outlive._features.fsck.reading import Reading
 from outlive._kernel.model import Run, RunStatus, child_id
+from outlive._kernel.model.id import made_room
 from outlive._kernel.model.run import HELD
 from outlive._kernel.store.contract import MessageKind
 from outlive._kernel.store.examine import RunRow, TreeRows
@@ -196,8 +197,9 @@ def _judge_streams(tree: TreeRows, reading: Reading) -> Iterator[Problem]:
 
 def _judge_rest(tree: TreeRows, reading: Reading, *, workers: Collection[str]) -> Iterator[Problem]:
     root = reading.fold.root
-    # A generation that has ended has given its keys to the next one; and a run that made room has another id now.
-    if root.status is not RunStatus.CONTINUED:
+    # A generation that has ended has given its keys to the next one; and a run that made room has another id now, and
+    # has given its keys to the run that lives on under the old one.
+    if root.status is not RunStatus.CONTINUED and not made_room(root.id):
         for key in sorted(reading.keys - set(map(_sent, tree.keys))):
             yield _problem(tree, root.id, f"the key {key!r} of a message is forgotten", Kind.MAIL)
         for key in sorted(reading.answered - set(map(_sent, tree.answered))):

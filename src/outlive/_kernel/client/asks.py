@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Any, NamedTuple, TypedDict
 
 import msgspec
@@ -18,6 +19,7 @@ from outlive._kernel.client.answers import AnswerWaiter, AnswerWaiters
 from outlive._kernel.client.inbox import Inbox
 from outlive._kernel.client.message_key import key_of_ask
 from outlive._kernel.client.message_start import MessageStarts
+from outlive._kernel.client.start_options import MessageConflict
 from outlive._kernel.client.turns import Turns
 from outlive._kernel.journal.failure import OWN_ERRORS, exception_of
 from outlive._kernel.journal.packing import inbox_mark
@@ -29,6 +31,8 @@ from outlive.errors.advice import Advice
 from outlive.errors.program import WorkflowNotFoundError
 from outlive.errors.run import AskNotFoundError, AskRefusedError, AskTimeoutError, RunDamagedError
 
+RUNS_ASKED_MAX = 3
+"""How many runs of an id are asked that end without an answer; it may be the ask that ends them."""
 AnswerWait = Callable[[asyncio.Future[Any], float | None], Awaitable[None]]
 
 
@@ -56,6 +60,8 @@ class AskOptions(TypedDict, total=False):
     is not here, as for `engine.start`."""
     headers: Mapping[str, str] | None
     """The headers of the run that it starts."""
+    on_conflict: MessageConflict
+    """With `attach_open` it starts a run after the end of the run that has the id, too: see `Engine.signal`."""
     timeout: given.Span | None
     """How long to wait; the ask goes on."""
 
@@ -93,6 +99,7 @@ class AskSender:
         key: str | None = None,
         start: tuple[Any, ...] | None = None,
         headers: Mapping[str, str] | None = None,
+        on_conflict: MessageConflict = "attach",
         timeout: given.Span | None = None,
         reply: Any = Any,
     ) -> Any:
@@ -116,11 +123,34 @@ class AskSender:
             payload=stored,
             blobs=(blob,) if blob else (),
         )
+        loop = asyncio.get_running_loop()
+        until = None if seconds is None else loop.time() + seconds
+        async with self._starts.birth(where, asked.run_id, start, headers, on_conflict) as birth:
+            change, again = (None, None) if birth is None else (birth.change, birth.again)
+            deliver = partial(self._inbox.deliver, message, start=change, again=again)
+            runs_asked = 0
+            while True:
+                left = seconds if until is None else max(0.0, until - loop.time())
+                try:
+                    return await self._ask_once(asked, deliver, left, codec)
+                except AskRefusedError:
+                    runs_asked += 1
+                    if again is None or runs_asked == RUNS_ASKED_MAX:
+                        raise
+                # The run ended and did not answer: the run that lives on under its id is asked.
+                deliver = partial(self._inbox.begin_again, message, again)
+
+    async def _ask_once(
+        self,
+        asked: AskId,
+        deliver: Callable[[], Awaitable[Delivery]],
+        seconds: float | None,
+        codec: ValueCodec | None,
+    ) -> Any:
+        """Ask the run that has the id now."""
         with self._waiters.expecting(asked.run_id, asked.message_key) as waiter:
             try:
-                async with self._starts.birth(where, asked.run_id, start, headers) as birth:
-                    change = None if birth is None else birth.change
-                    delivery = await self._inbox.deliver(message, start=change)
+                delivery = await deliver()
             except RunFinishedError as error:
                 raise AskRefusedError(*asked, error.status) from None
             if delivery is Delivery.DUPLICATE:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
 from outlive._kernel.client.placing import own_place, put
 from outlive._kernel.journal.codec import Row, salt_of, seal
-from outlive._kernel.journal.event import RunCreated
+from outlive._kernel.journal.event import RunCreated, SignalReceived
 from outlive._kernel.journal.fold import Fold
 from outlive._kernel.journal.packing import Packer, tree_mark
 from outlive._kernel.model import Payload, Run
@@ -93,12 +94,22 @@ def new_tree(
     return birth(run_id, event, [blob] if blob else [])
 
 
-def birth(run_id: str, event: RunCreated, blobs: list[Blob], audit: Action | None = None) -> Change:
-    """The change that makes an event the first one of a new journal."""
+def birth(
+    run_id: str,
+    event: RunCreated,
+    blobs: list[Blob],
+    audit: Action | None = None,
+    *,
+    signals: Sequence[SignalReceived] = (),
+) -> Change:
+    """The change that makes an event the first one of a new journal; `signals` are there from the beginning."""
     fold = Fold(run_id)
     fold.apply(event)
-    row = seal(event, salt=salt_of(event.nonce), seq=0)
-    return Change(journal=0, after=-1, rows=[row], runs=[fold.root], blobs=blobs, audit=[audit] if audit else [])
+    rows = [seal(event, salt=salt_of(event.nonce), seq=0)]
+    for signal in signals:
+        fold.apply(signal)
+        rows.append(seal(signal, salt=salt_of(event.nonce), seq=len(rows)))
+    return Change(journal=0, after=-1, rows=rows, runs=[fold.root], blobs=blobs, audit=[audit] if audit else [])
 
 
 def rebirth(run: Run, event: RunCreated, blobs: list[Blob], *, first: Row) -> Change:

@@ -40,6 +40,7 @@ from outlive._kernel.client.retrying import Retrier
 from outlive._kernel.client.shown import Shown
 from outlive._kernel.client.signal_many import ManySignals
 from outlive._kernel.client.start_many import ManyStarts
+from outlive._kernel.client.start_options import MessageConflict
 from outlive._kernel.client.starting import Commits, Ids, Starter, read_tree
 from outlive._kernel.client.starts import Starts
 from outlive._kernel.client.streams import LookRest, StreamReader
@@ -71,11 +72,13 @@ from outlive._kernel.values.event import Event, event_of
 from outlive._kernel.values.outcome import RunOutcome
 from outlive._kernel.values.run import Status
 from outlive.errors import (
+    ConfigurationError,
     InvalidArgumentError,
     ResultTimeoutError,
     RunCancelledError,
     RunFailedError,
     RunFinishedError,
+    RunNotFoundError,
     RunParkedError,
     RunTimedOutError,
     StepFailedError,
@@ -122,7 +125,7 @@ class Client:
         self._made: dict[Callable[[Client], Any], Any] = {}
         self.turns = Turns()
         """For verbs that callers call in bursts."""
-        self.starter = Starter(access, ids=ids, commits=commits)
+        self.starter = Starter(access, ids=ids, commits=commits, stop=self._stop_open)
         self.start, self.place = self.starter.start, self.starter.place
         """Start a run; its id. See `Engine.start`."""
         self.definitions = Definitions(access)
@@ -400,6 +403,7 @@ class Client:
         key: str | None = None,
         start: tuple[Any, ...] | None = None,
         headers: Mapping[str, str] | None = None,
+        on_conflict: MessageConflict = "attach",
         connection: Any = None,
     ) -> None:
         """Send a signal to a run. See `Engine.signal`."""
@@ -409,7 +413,12 @@ class Client:
         name = given.text("engine.signal", "name", name, like="paid")
         if key is not None:
             key = given.text("engine.signal", "key", key, like="evt_123", most=given.KEY_CHARACTERS_MAX)
-        async with self._message_starts.birth("engine.signal", run_id, start, headers) as birth:
+        if connection is not None and on_conflict != "attach":
+            raise ConfigurationError(
+                f"on_conflict={on_conflict!r} gives the run before another id, which cannot be part of your "
+                f"transaction; leave it out, or send the signal without the connection"
+            )
+        async with self._message_starts.birth("engine.signal", run_id, start, headers, on_conflict) as birth:
             of = None if birth is None else (birth.workflow, birth.version)
             data = await self.sender.encode_signal(run_id, name, payload, of)
             stored, blob = self.access.packer.pack(data, f"signal {name!r}", of=inbox_mark(run_id))
@@ -422,8 +431,8 @@ class Client:
                 payload=stored,
                 blobs=(blob,) if blob else (),
             )
-            change = None if birth is None else birth.change
-            await self.sender.deliver(message, start=change, connection=connection)
+            change, again = (None, None) if birth is None else (birth.change, birth.again)
+            await self.sender.deliver(message, start=change, again=again, connection=connection)
 
     async def cancel(
         self, run_id: str | None = None, *, reason: str = "", **filters: Unpack[TreeFilters]
@@ -454,6 +463,13 @@ class Client:
     async def _cancel(self, run_id: str, *, reason: str) -> None:
         with doing("cancel", run_id, reason):
             await self._ask_to_stop(run_id, reason)
+
+    async def _stop_open(self, run_id: str) -> None:
+        """Cancel a run that is to make room for another one, and return when it has ended."""
+        with suppress(RunNotFoundError, RunFinishedError):
+            await self._cancel(run_id, reason="started again under its id")
+        with suppress(RunNotFoundError):
+            await self.ended(run_id, None)
 
     async def _ask_to_stop(self, run_id: str, reason: str) -> None:
         run = await self.info(run_id)

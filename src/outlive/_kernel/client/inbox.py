@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -34,6 +34,8 @@ REQUESTS_MAX = 100
 TAKEN = (Delivery.ACCEPTED, Delivery.DUPLICATE)
 _REQUESTS = (MessageKind.RESUME, MessageKind.SKIP, MessageKind.CANCEL, MessageKind.PAUSE)
 START_ADVICE = "send it with a workflow to start, which creates the run if it is not there"
+LIVES_MAX = 100
+"""How many runs of an id a message follows, each of which ends before the message arrives."""
 SENDS_MAX = 5
 """How often a message with a key is sent when it is not known whether it arrived."""
 
@@ -51,11 +53,17 @@ class Inbox:
         self._sends.close()
 
     async def deliver(
-        self, message: Message, *, start: Change | None = None, then: Message | None = None, connection: Any = None
+        self,
+        message: Message,
+        *,
+        start: Change | None = None,
+        again: Callable[[], Awaitable[Change]] | None = None,
+        then: Message | None = None,
+        connection: Any = None,
     ) -> Delivery:
         """Put a message into the inbox; it is durable when this returns: accepted now, or accepted before. Another
         one, `then`, comes right behind it, in the same transaction. With the `connection` of a user, it is delivered
-        when the user commits.
+        when the user commits. If the run has ended, it is for the run that `again` begins.
 
         Raises:
             RunNotFoundError, RunFinishedError, InboxFullError.
@@ -66,9 +74,20 @@ class Inbox:
             starts = () if start is None else (start,)
             deliveries = await self._send([message] if then is None else [message, then], starts)
             delivery = next((it for it in deliveries if it not in TAKEN), deliveries[0])
+            for _ in range(LIVES_MAX if again is not None else 0):
+                if delivery is not Delivery.FINISHED:
+                    break
+                assert again is not None
+                delivery = await self.begin_again(message, again)
         self._access.ring()
         if delivery not in TAKEN:
             raise (await self._refusals({0: message}, {0: delivery}))[0]
+        return delivery
+
+    async def begin_again(self, message: Message, again: Callable[[], Awaitable[Change]]) -> Delivery:
+        """Put a message into the inbox of the run that `again` begins after the end of the run before. If another
+        caller begins it at the same moment, the message is for that run."""
+        (delivery,) = await self._send([message], (await again(),))
         return delivery
 
     async def deliver_many(self, messages: Sequence[Message], *, starts: Sequence[Change]) -> dict[int, OutliveError]:

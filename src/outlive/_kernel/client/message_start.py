@@ -6,17 +6,21 @@ arguments; one whose code is elsewhere by its name, and its arguments are checke
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any, NamedTuple, get_args
 
 from outlive._kernel.client.access import Access
 from outlive._kernel.client.birth import birth
 from outlive._kernel.client.definitions import Definitions, checked_input
+from outlive._kernel.client.start_options import MessageConflict
 from outlive._kernel.client.starting import Starter
+from outlive._kernel.journal.event import RunCreated
 from outlive._kernel.model import check_run_id, given
+from outlive._kernel.model.payload import Blob
 from outlive._kernel.store.contract import Change
-from outlive.errors import ArgumentTypeError
+from outlive.errors import ArgumentTypeError, InvalidArgumentError
 
 
 class NamedStart(NamedTuple):
@@ -49,6 +53,9 @@ class Birth(NamedTuple):
     change: Change
     workflow: str
     version: int
+    again: Callable[[], Awaitable[Change]] | None = None
+    """After the end of the run that has the id, makes the change that begins another run; None if none is to be
+    begun."""
 
 
 def is_named(start: object) -> bool:
@@ -66,7 +73,12 @@ class MessageStarts:
 
     @asynccontextmanager
     async def birth(
-        self, where: str, run_id: str, start: tuple[Any, ...] | None, headers: Mapping[str, str] | None
+        self,
+        where: str,
+        run_id: str,
+        start: tuple[Any, ...] | None,
+        headers: Mapping[str, str] | None,
+        on_conflict: MessageConflict = "attach",
     ) -> AsyncIterator[Birth | None]:
         """The change that creates a run for `(workflow, *args)` or `("name", arguments)`; None if none is to be
         started. It is to be written before this ends: a quota counts it until then.
@@ -75,9 +87,14 @@ class MessageStarts:
             UnknownWorkflowError: no worker has described a workflow of this name.
             InvalidArgumentError: the arguments do not fit. QuotaExceededError: no more runs may be started.
         """
+        given.one_of(where, "on_conflict", on_conflict, get_args(MessageConflict))
+        if start is None and on_conflict != "attach":
+            wanted = "it is for the run that the message starts, and it starts none: give start=(workflow, ...) too"
+            raise InvalidArgumentError(where, "on_conflict", on_conflict, wanted)
+        lives_on = on_conflict == "attach_open"
         if not is_named(start):
             found = self._starter.birth_of(where, run_id, start, headers=headers)
-            yield None if found is None else Birth(found[0], found[1].name, found[1].version)
+            yield None if found is None else self._birth(run_id, *found, lives_on=lives_on)
             return
         assert start is not None
         if len(start) > len(NamedStart._fields):
@@ -91,4 +108,8 @@ class MessageStarts:
             where, named.workflow, version, described, data, headers=said
         )
         async with self._access.admission.start(run_id):
-            yield Birth(birth(check_run_id(run_id), event, blobs), named.workflow, version)
+            yield self._birth(check_run_id(run_id), event, blobs, lives_on=lives_on)
+
+    def _birth(self, run_id: str, event: RunCreated, blobs: list[Blob], *, lives_on: bool) -> Birth:
+        again = partial(self._starter.next_life, run_id, event, blobs) if lives_on else None
+        return Birth(birth(run_id, event, blobs), event.workflow, event.version, again)

@@ -8,19 +8,20 @@ own signal is refused.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, Required, TypeAlias, TypedDict
+from typing import Any, NamedTuple, Required, TypeAlias, TypedDict, get_args
 
 from outlive._kernel.client.access import Access
 from outlive._kernel.client.acting import begun, check_starts, own_bounds
 from outlive._kernel.client.birth import birth
-from outlive._kernel.client.inbox import Inbox
+from outlive._kernel.client.inbox import LIVES_MAX, Inbox
 from outlive._kernel.client.message_key import key_of_signal
 from outlive._kernel.client.start_many import BYTES_MAX, DescribedStarts, GivenStart, ManyStarts, Prepared
+from outlive._kernel.client.start_options import MessageConflict
 from outlive._kernel.client.turns import Turns
 from outlive._kernel.journal.packing import inbox_mark
 from outlive._kernel.model import Run, given, known_run_id
 from outlive._kernel.store.contract import PAGE_SIZE_MAX, Message, MessageKind
-from outlive.errors import ArgumentTypeError, InvalidArgumentError, OutliveError
+from outlive.errors import ArgumentTypeError, InvalidArgumentError, OutliveError, RunFinishedError
 from outlive.errors.program import of_item
 from outlive.errors.run import SignalsRefusedError
 
@@ -42,6 +43,7 @@ class OneSignal(TypedDict, total=False):
     key: str | None
     start: tuple[Any, ...] | None
     headers: Mapping[str, str] | None
+    on_conflict: MessageConflict
 
 
 class GivenSignal(NamedTuple):
@@ -53,6 +55,7 @@ class GivenSignal(NamedTuple):
     key: str | None = None
     start: tuple[Any, ...] | None = None
     headers: Mapping[str, str] | None = None
+    on_conflict: MessageConflict = "attach"
 
 
 def wanted_signals(signals: Iterable[SignalCall | OneSignal]) -> list[GivenSignal]:
@@ -83,9 +86,16 @@ def _wanted(each: object) -> GivenSignal:
         )
         raise ArgumentTypeError(WHERE, "signal", call, wanted)
     for option in own.keys() - OneSignal.__annotations__.keys():
-        raise ArgumentTypeError(WHERE, option, own[option], "a signal has the options key, start and headers")
+        raise ArgumentTypeError(
+            WHERE, option, own[option], "a signal has the options key, start, headers and on_conflict"
+        )
     run_id, name, *payload = call
     key = own.get("key")
+    on_conflict: MessageConflict = own.get("on_conflict") or "attach"
+    given.one_of(WHERE, "on_conflict", on_conflict, get_args(MessageConflict))
+    if own.get("start") is None and on_conflict != "attach":
+        wanted = "it is for the run that the signal starts, and it starts none: give start=(workflow, ...) too"
+        raise InvalidArgumentError(WHERE, "on_conflict", on_conflict, wanted)
     return GivenSignal(
         known_run_id(WHERE, run_id),
         given.text(WHERE, "name", name, like="paid"),
@@ -93,6 +103,7 @@ def _wanted(each: object) -> GivenSignal:
         None if key is None else given.text(WHERE, "key", key, like="evt_123", most=given.KEY_CHARACTERS_MAX),
         own.get("start"),
         own.get("headers"),
+        on_conflict,
     )
 
 
@@ -118,8 +129,24 @@ class ManySignals:
                 check_starts(one.run_id, one.event.workflow, one.event.tags)
             births = [birth(one.run_id, one.event, one.blobs, one.audit) for one in allowed]
             refused = await self._inbox.deliver_many(messages, starts=births)
+            for _ in range(LIVES_MAX):
+                late = [at for at in refused if _may_begin_again(wanted[at], refused[at])]
+                if not late:
+                    break
+                for at in late:
+                    del refused[at]
+                refused |= await self._begin_again(late, messages, {one.run_id: one for one in allowed})
         if refused:
             raise SignalsRefusedError(len(wanted), refused)
+
+    async def _begin_again(
+        self, late: list[int], messages: list[Message], starts: Mapping[str, Prepared]
+    ) -> dict[int, OutliveError]:
+        """Send the signals at these places, whose runs have ended, to the runs that begin for them."""
+        lives = dict.fromkeys(messages[at].run_id for at in late)
+        births = [await self._starts.next_life(starts[run_id]) for run_id in lives]
+        refused = await self._inbox.deliver_many([messages[at] for at in late], starts=births)
+        return {late[index]: error for index, error in refused.items()}
 
     async def _prepare_starts(self, wanted: list[GivenSignal]) -> dict[int, Prepared]:
         """The runs that the signals create if they are not there, by the place of the first signal of each."""
@@ -187,3 +214,8 @@ class ManySignals:
             blobs=(blob,) if blob else (),
             audit=None if deed is None else deed.action,
         )
+
+
+def _may_begin_again(signal: GivenSignal, refused: OutliveError) -> bool:
+    """Whether a signal that was refused is for another run under the id."""
+    return signal.on_conflict == "attach_open" and isinstance(refused, RunFinishedError)

@@ -29,7 +29,7 @@ from outlive._kernel.journal.described import Described
 from outlive._kernel.journal.event import RunCreated
 from outlive._kernel.model import check_run_id, given
 from outlive._kernel.model.payload import Blob
-from outlive._kernel.store.contract import PAGE_SIZE_MAX, Action, Outcome
+from outlive._kernel.store.contract import PAGE_SIZE_MAX, Action, Change, Outcome
 from outlive._tasks import own_task
 from outlive.errors import ArgumentTypeError, InvalidArgumentError, OutliveError, RunExistsError
 from outlive.errors.program import of_item
@@ -183,6 +183,10 @@ class ManyStarts:
         labels, said = own_tags(WHERE, spec.name, tags), given.headers(WHERE, headers)
         event, blobs = self._starter.created(own, timeout=seconds, tags=labels, headers=said, place=place)
         return Prepared(run_id, event, blobs, on_conflict, own)
+
+    async def next_life(self, start: Prepared) -> Change:
+        """The change that begins a run under its id again. See `Starter.next_life`."""
+        return await self._starter.next_life(start.run_id, start.event, start.blobs)
 
     @asynccontextmanager
     async def through_middleware(

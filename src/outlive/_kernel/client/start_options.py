@@ -16,7 +16,9 @@ from outlive._kernel.model.burst import Debounce, Throttle, gathering
 from outlive._kernel.model.queue import Queue
 from outlive.errors import InvalidArgumentError
 
-OnConflict = Literal["attach", "attach_open", "reject", "replace"]
+OnConflict = Literal["attach", "attach_open", "reject", "reject_open", "replace", "cancel_open"]
+MessageConflict = Literal["attach", "attach_open"]
+"""The answer to a message with a run to start, if the id of that run is taken."""
 
 
 class PlaceOptions(TypedDict, total=False):
@@ -52,6 +54,8 @@ class OwnStartOptions(StartOptions, total=False):
 
 _OPTIONS = frozenset(StartOptions.__annotations__)
 _OWN_OPTIONS = frozenset(OwnStartOptions.__annotations__)
+_OF_CALL = "nonce"
+"""The nonce of a run that a call in a workflow starts: the same whenever the call is made again."""
 _CHOICE_OPTIONS = frozenset(QueueChoice.__struct_fields__)
 
 
@@ -64,7 +68,10 @@ def start_arguments(workflow: object, options: dict[str, Any], *, by_name: bool 
     """
     known = _OPTIONS if by_name else _OWN_OPTIONS
     if not known.issuperset(options):
+        of_call = options.pop(_OF_CALL, None)
         refuse_options(workflow, options, known)
+        if of_call is not None:
+            options[_OF_CALL] = of_call
     if not _CHOICE_OPTIONS.isdisjoint(options):
         options["choice"] = queue_choice(**{name: options.pop(name) for name in _CHOICE_OPTIONS & options.keys()})
     debounce, throttle = options.pop("debounce", None), options.pop("throttle", None)

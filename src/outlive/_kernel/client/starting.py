@@ -8,7 +8,7 @@ that handles it cannot part, and no outbox is needed.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import Context
 from functools import partial
 from typing import Any, Protocol, get_args
@@ -16,16 +16,16 @@ from typing import Any, Protocol, get_args
 import msgspec
 
 from outlive._kernel.client.access import Access, CommitAnswer
-from outlive._kernel.client.acting import ACTING, Deed, check_starts, own_tags
+from outlive._kernel.client.acting import ACTING, Deed, check_acts_on, check_starts, own_tags
 from outlive._kernel.client.birth import birth, created, rebirth, timeout_from
 from outlive._kernel.client.closing import closing_change, is_unbegun, renamed
 from outlive._kernel.client.placing import Placer, QueueChoice, beginning_at, put
 from outlive._kernel.client.start_options import OnConflict
 from outlive._kernel.client.timed_store import PLACE, unknown
 from outlive._kernel.define.workflow import Bound, Startable, bound
-from outlive._kernel.journal.codec import Row, creation_in
+from outlive._kernel.journal.codec import Row, creation_in, open_journal
 from outlive._kernel.journal.described import Described
-from outlive._kernel.journal.event import RunCreated
+from outlive._kernel.journal.event import RunCreated, SignalReceived, SnapshotTaken
 from outlive._kernel.journal.packing import tree_mark
 from outlive._kernel.model import Run, RunFilter, check_run_id, given
 from outlive._kernel.model.burst import (
@@ -38,9 +38,9 @@ from outlive._kernel.model.burst import (
     bursts_data,
     bursts_in,
 )
+from outlive._kernel.model.id import earlier_id
 from outlive._kernel.model.payload import Blob
 from outlive._kernel.model.queue import Queue, QueuePlace
-from outlive._kernel.replay.command import WorkflowSpec
 from outlive._kernel.store.contract import PAGE_SIZE_MAX, Action, Change, Outcome, Store
 from outlive.errors import (
     ConfigurationError,
@@ -54,6 +54,9 @@ from outlive.errors import (
 )
 
 REPLACES_MAX = 100
+NAMES_MAX = 100
+"""Names of replaced runs that are looked for at once."""
+_FAR = (1, 2, 5, 10, 100, 1_000, 10_000, 100_000)
 UNSAID = QueueChoice()
 ANOTHER_ID = "use another id for this one"
 
@@ -85,7 +88,7 @@ class Commits(Protocol):
 class Starter:
     """Creates trees in the store of one engine."""
 
-    def __init__(self, access: Access, *, ids: Ids, commits: Commits) -> None:
+    def __init__(self, access: Access, *, ids: Ids, commits: Commits, stop: Callable[[str], Awaitable[None]]) -> None:
         self._access = access
         self._ids = ids
         self._commits: Commits | None = commits
@@ -93,6 +96,8 @@ class Starter:
         """Starts under way, the oldest first: since when, and the id and nonce of the run."""
         self._look: asyncio.TimerHandle | None = None
         self._placer = Placer(access.timed_store, registry=access.registry, began_at=access.store.now())
+        self._stop = stop
+        """Cancels a run and returns when it has ended."""
 
     def close(self) -> None:
         """The engine has stopped: a start that is still under way raises."""
@@ -120,6 +125,7 @@ class Starter:
         connection: Any = None,
         choice: QueueChoice | None = None,
         gather: Debounce | Throttle | None = None,
+        nonce: int | None = None,
     ) -> str:
         """Start a run; its id. See `Engine.start`."""
         given.one_of("engine.start", "on_conflict", on_conflict, get_args(OnConflict))
@@ -135,7 +141,7 @@ class Starter:
         place: QueuePlace | None = None
         if choice is not None or wanted.workflow.spec.queue:
             place = await self.place("engine.start", choice, wanted.workflow.spec.queue)
-        event, blobs = self.created(wanted, timeout=seconds, tags=labels, headers=said, place=place)
+        event, blobs = self.created(wanted, timeout=seconds, tags=labels, headers=said, place=place, nonce=nonce)
         if gather is not None:
             return await self._start_gathered(gather, event, blobs, wanted)
         if connection is not None:
@@ -179,6 +185,7 @@ class Starter:
         tags: Mapping[str, str] | None = None,
         headers: Mapping[str, str] | None = None,
         choice: QueueChoice | None = None,
+        nonce: int | None = None,
     ) -> str:
         """Start a run of a workflow whose code is not here; its id."""
         where = "engine.start"
@@ -186,7 +193,16 @@ class Starter:
         seconds = given.some_seconds(where, "timeout", timeout)
         run_id = self._ids.new_id() if id is None else check_run_id(id)
         event, blobs = await self.created_described(
-            where, workflow, version, described, arguments, timeout=seconds, tags=tags, headers=headers, choice=choice
+            where,
+            workflow,
+            version,
+            described,
+            arguments,
+            timeout=seconds,
+            tags=tags,
+            headers=headers,
+            choice=choice,
+            nonce=nonce,
         )
         if (id is not None and await self._is_taken(run_id)) or (
             await self._create(run_id, event, blobs) is Outcome.CONFLICT
@@ -206,9 +222,10 @@ class Starter:
         tags: Mapping[str, str] | None = None,
         headers: Mapping[str, str] | None = None,
         choice: QueueChoice | None = None,
+        nonce: int | None = None,
     ) -> tuple[RunCreated, list[Blob]]:
         """The first event of a new tree of a workflow whose code is not here, and the blobs of its arguments."""
-        nonce, at = self._ids.nonce(), self._access.store.now()
+        nonce, at = self._ids.nonce() if nonce is None else nonce, self._access.store.now()
         seconds = described.timeout_seconds if timeout is None else timeout
         payload, blob = self._access.packer.pack(arguments, f"the arguments of {workflow}", of=tree_mark(nonce))
         event = RunCreated(
@@ -258,9 +275,9 @@ class Starter:
 
     def birth_of(
         self, where: str, run_id: str, start: tuple[Any, ...] | None, *, headers: Mapping[str, str] | None = None
-    ) -> tuple[Change, WorkflowSpec] | None:
-        """The change that creates a tree for `(workflow, *args)`, as `where` was given it; and its workflow. None if
-        nothing is to be started."""
+    ) -> tuple[RunCreated, list[Blob]] | None:
+        """The first event of a tree for `(workflow, *args)`, as `where` was given it, and the blobs of its arguments.
+        None if nothing is to be started."""
         said = given.headers(where, headers)
         if start is None:
             if said:
@@ -270,8 +287,8 @@ class Starter:
         workflow, *args = given.call(where, "start", start)
         wanted: Bound[Any] = bound(workflow, tuple(args))
         labels = own_tags(where, wanted.workflow.spec.name, None)
-        event, blobs = self.created(wanted, tags=labels, headers=said)
-        return birth(check_run_id(run_id), event, blobs), wanted.workflow.spec
+        check_run_id(run_id)
+        return self.created(wanted, tags=labels, headers=said)
 
     async def _create(self, run_id: str, event: RunCreated, blobs: list[Blob]) -> Outcome:
         loop = asyncio.get_running_loop()
@@ -419,13 +436,25 @@ class Starter:
             return
         for _ in range(REPLACES_MAX):
             run = await store.find_run(run_id)
-            if run is not None and on_conflict == "reject":
+            if run is not None and run.nonce == event.nonce:
+                return  # An earlier try of this very start has created it.
+            if run is None:
+                changes = [birth(run_id, event, blobs)]
+            elif on_conflict == "reject" or (on_conflict == "reject_open" and not run.status.is_terminal):
                 raise RunExistsError(run_id, run.status.value)
-            if run is not None and on_conflict == "attach_open" and not run.status.is_terminal:
+            elif on_conflict == "attach_open" and not run.status.is_terminal:
                 refuse_other(run, event)
                 return
-            changes = [birth(run_id, event, blobs)] if run is None else await self._replacing(run, event, blobs)
-            if on_conflict == "attach_open" and len(changes) > 1:
+            elif on_conflict == "cancel_open" and not run.status.is_terminal:
+                check_acts_on(run)
+                await self._stop(run_id)
+                continue
+            else:
+                found = await self._replacing(run, event, blobs, lives_on=on_conflict == "attach_open")
+                if found is None:
+                    return
+                changes = found
+            if on_conflict.endswith("_open") and len(changes) > 1:
                 continue  # It goes on after its end: it is open.
             if (await store.commit(changes))[-1][0] is Outcome.COMMITTED:
                 if run is not None and self._access.worker is not None:
@@ -435,31 +464,58 @@ class Starter:
                 return
         raise OutliveError(f"run {run_id} could not be replaced: it moved on {REPLACES_MAX} times; try again")
 
-    async def _replacing(self, run: Run, event: RunCreated, blobs: list[Blob]) -> list[Change]:
+    async def next_life(self, run_id: str, event: RunCreated, blobs: list[Blob]) -> Change:
+        """The change that begins the run of a message: after the end of the run that has the id, another one that knows
+        the keys of its messages. If there is none, or it is open, the change creates a run if there is none."""
+        run = await self._access.store.find_run(run_id)
+        if run is not None and run.status.is_terminal:
+            changes = await self._replacing(run, event, blobs, lives_on=True)
+            if changes is not None and len(changes) == 1:
+                return changes[0]
+        return birth(run_id, event, blobs)
+
+    async def _replacing(
+        self, run: Run, event: RunCreated, blobs: list[Blob], *, lives_on: bool
+    ) -> list[Change] | None:
         """The changes that end the open run with the id, if there is one, and begin the new run; the old tree takes
-        another name."""
+        another name. None if this very start has created a run before, which was replaced since."""
+        check_acts_on(run)
         store = self._access.store
         rows, tree = await read_tree(store, run)
+        name, last = await self._free_name(run.id)
+        if last is not None and last.nonce == event.nonce:
+            return None
         # Generations of one id are counted on, so that no two of them get the same name.
         first = creation_in(rows[0], nonce=run.nonce, run_id=run.id)
-        new = birth(run.id, msgspec.structs.replace(event, generation=first.generation), blobs)
+        event = msgspec.structs.replace(event, generation=first.generation)
+        new = birth(run.id, event, blobs, signals=unread_in(rows, run, at=event.at) if lives_on else ())
         closing = None
         if 0 in tree and not tree[0].status.is_terminal:
             closing = closing_change(tree, rows, reason="replaced by a new run of the same id", at=store.now())
             tree |= {ended.number: ended for ended in closing.runs}
-        new.renames = renamed(tree, name=await self._free_name(run.id))
+        new.renames = renamed(tree, name=name)
+        if lives_on and closing is None:
+            new.successor_of, new.lives_on = run.journal, True
         return [new] if closing is None else [closing, new]
 
-    async def _free_name(self, run_id: str) -> str:
-        """The name that the next replaced run of this id gets: `~old1` for the first."""
-        first = 1
-        while True:
-            names = [f"{run_id}~old{number}" for number in range(first, first + REPLACES_MAX)]
-            taken = await self._access.store.find_runs(names)
-            for name in names:
-                if name not in taken:
-                    return name
-            first += REPLACES_MAX
+    async def _free_name(self, run_id: str) -> tuple[str, Run | None]:
+        """The name that the next replaced run of this id gets, `~old1` for the first, and the run that has the name
+        before it. A name that retention has made free may be given again."""
+        find = self._access.store.find_runs
+        taken, free = 0, 0
+        last: Run | None = None
+        while not free:
+            # Each look is ten times as far: an id may have had a hundred thousand runs.
+            numbers = [taken + step for step in _FAR]
+            found = await find([earlier_id(run_id, number) for number in numbers])
+            free, taken, last = _between(run_id, numbers, found, taken, last)
+        while free - taken > 1:
+            width = -(-(free - taken) // NAMES_MAX)
+            numbers = list(range(taken + width, free, width)) or [taken + 1]
+            found = await find([earlier_id(run_id, number) for number in numbers])
+            nearer, taken, last = _between(run_id, numbers, found, taken, last)
+            free = nearer or free
+        return earlier_id(run_id, free), last
 
     async def _start_within(
         self, connection: Any, run_id: str, event: RunCreated, blobs: list[Blob], *, on_conflict: OnConflict
@@ -471,7 +527,7 @@ class Starter:
             RunExistsError: the id is taken, and the run that has it will not do.
         """
         store = self._access.store
-        if on_conflict in ("replace", "attach_open"):
+        if on_conflict not in ("attach", "reject"):
             raise ConfigurationError(
                 f"on_conflict={on_conflict!r} gives another run another id, which cannot be part of your transaction; "
                 f"use 'attach' or 'reject'"
@@ -484,6 +540,18 @@ class Starter:
             raise RunExistsError(run_id, "started in this transaction" if taken is None else taken.status.value)
         if taken is not None:
             refuse_other(taken, event)
+
+
+def _between(
+    run_id: str, numbers: list[int], found: Mapping[str, Run], taken: int, last: Run | None
+) -> tuple[int, int, Run | None]:
+    """The first of these numbers that no run has (0 if there is none), the one before it, and its run."""
+    for number in numbers:
+        run = found.get(earlier_id(run_id, number))
+        if run is None:
+            return number, taken, last
+        taken, last = number, run
+    return 0, taken, last
 
 
 class _Creation(msgspec.Struct, eq=False):
@@ -553,6 +621,19 @@ def refuse_other(taken: Run, event: RunCreated) -> None:
     """
     if taken.workflow != event.workflow:
         raise RunExistsError(taken.id, f"{taken.status.value}, a run of workflow {taken.workflow}", ANOTHER_ID)
+
+
+def unread_in(rows: Sequence[Row], root: Run, *, at: int) -> list[SignalReceived]:
+    """The signals in the journal of an ended tree that no code of its root took, as another run gets them."""
+    events = dict(zip((row[0] for row in rows), open_journal(rows, nonce=root.nonce, run_id=root.id), strict=True))
+    places = getattr(events[rows[-1][0]], "unread", ())
+    found: list[SignalReceived] = []
+    for seq, number in sorted((int(seq), int(number or 0)) for seq, _, number in (it.partition(".") for it in places)):
+        event = events[seq]
+        signal = event.signals[number] if isinstance(event, SnapshotTaken) else event
+        assert isinstance(signal, SignalReceived)
+        found.append(msgspec.structs.replace(signal, at=at))
+    return found
 
 
 async def read_tree(store: Store, root: Run) -> tuple[list[Row], dict[int, Run]]:

@@ -5,20 +5,19 @@ from __future__ import annotations
 import asyncio
 import inspect
 import random as _random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Generic, TypeVar, TypeVarTuple, overload
+from typing import Any, Generic, Literal, TypeVar, TypeVarTuple, Unpack, overload
 from uuid import UUID
 from uuid import uuid4 as _uuid4
 
-from outlive._kernel.define.gathered import start_gathered
+from outlive._kernel.define.gathered import DetachedOptions, named_arguments, said_of, start_with
 from outlive._kernel.define.in_step import CURRENT_STEP
 from outlive._kernel.define.talking import OtherRun
 from outlive._kernel.define.workflow import Bound, Startable, bound
 from outlive._kernel.journal.value import codec_for_message
 from outlive._kernel.model import check_run_id, child_id, given
-from outlive._kernel.model.burst import Debounce, Throttle, gathering
 from outlive._kernel.model.instant import instant_of
 from outlive._kernel.replay.ask import (
     cancel_detached,
@@ -32,7 +31,6 @@ from outlive._kernel.replay.ask import (
     this_execution,
 )
 from outlive._kernel.replay.ending import result_of
-from outlive._kernel.replay.execution import Execution
 from outlive._kernel.replay.frame import SCOPE
 from outlive._kernel.replay.serving import count_open
 from outlive.errors import ArgumentTypeError, ConfigurationError, InvalidArgumentError
@@ -132,6 +130,7 @@ class Child(Generic[R]):
         return f"<child {self.id}>"
 
 
+@overload
 async def start(
     workflow: Startable[*Ts, R],
     *args: *Ts,
@@ -139,67 +138,84 @@ async def start(
     id: str | None = None,
     tags: dict[str, str] | None = None,
     timeout: given.Span | None = None,
-    debounce: Debounce | None = None,
-    throttle: Throttle | None = None,
-) -> Child[R]:
+    **options: Unpack[DetachedOptions],
+) -> Child[R]: ...
+@overload
+async def start(
+    workflow: str,
+    arguments: Mapping[str, Any] | Sequence[Any] | None = None,
+    *,
+    detached: Literal[True],
+    id: str | None = None,
+    tags: dict[str, str] | None = None,
+    timeout: given.Span | None = None,
+    **options: Unpack[DetachedOptions],
+) -> Child[Any]: ...
+async def start(  # type: ignore[misc]  # No *Ts is compared.
+    workflow: Any,
+    *args: Any,
+    detached: bool = False,
+    id: str | None = None,
+    tags: dict[str, str] | None = None,
+    timeout: given.Span | None = None,
+    **options: Unpack[DetachedOptions],
+) -> Child[Any]:
     """Start another run from a workflow.
 
     Without `detached` it is a child in this tree: it ends, at the latest, with its parent. Detached it is a tree of its
-    own, maybe on another worker, and outlives its parent; `id`, `tags`, `debounce` and `throttle` are for detached
-    runs.
+    own, maybe on another worker, and outlives its parent. A detached run takes what `Engine.start` takes, except a
+    `connection`; a child takes only `timeout`.
 
     Args:
+        workflow: a workflow or a step; for a detached run also the name of one whose code this program does not have,
+            with its arguments by name or in a list.
         id: the same id again is the same run; made of this call unless given.
-        debounce: many starts of a key, from wherever they come, are one run with the arguments of the last. See
-            `Engine.start`.
-        throttle: the starts of a key within a while are the run that the first of them has started.
+        tags: text for searching.
+        timeout: how long the run may take as a whole.
+        options: `on_conflict`, `queue`, `key`, `priority`, `delay`, `start_at`, `begin_within`, `headers`, `debounce`,
+            `throttle` and `version`; see `Engine.start`. The run has the headers of this one, and those given.
     """
     execution = this_execution("start")
-    wanted = bound(workflow, args)
-    spec = wanted.workflow.spec
-    seconds = given.some_seconds("outlive.start", "timeout", timeout)
-    if not given.flag("outlive.start", "detached", detached):
-        if any(it is not None for it in (id, tags, debounce, throttle)):
+    where = "outlive.start"
+    is_detached = given.flag(where, "detached", detached)
+    said = said_of(workflow, options, detached=is_detached)
+    seconds = given.some_seconds(where, "timeout", timeout)
+    if isinstance(workflow, str):
+        if not is_detached:
             raise ConfigurationError(
-                "id=, tags=, debounce= and throttle= are for runs of their own: outlive.start(..., detached=True)"
+                "a workflow is given by its name for a run of its own: outlive.start(..., detached=True)"
             )
+        named, labels = named_arguments(workflow, args), given.tags(where, tags)
+        run_id = await start_with(execution, named, said, id=id, tags=labels, timeout_seconds=seconds)
+        return Child(run_id, lambda: OtherRun[Any](run_id, None).result(), lambda: cancel_detached(execution, run_id))
+    if "version" in said:
+        raise InvalidArgumentError(where, "version", said["version"], "leave it out: the workflow itself has one")
+    wanted: Bound[Any] = bound(workflow, args)
+    spec = wanted.workflow.spec
+    if not is_detached:
+        if any(it is not None for it in (id, tags)):
+            raise ConfigurationError("id= and tags= are for runs of their own: outlive.start(..., detached=True)")
         call = start_child(execution, spec, wanted.args, wanted.kwargs, timeout_seconds=seconds)
         return Child(
             child_id(execution.root_id, call.command.run),
             lambda: child_result(execution, call),
             lambda: execution.cancel_child(call, "cancelled by its parent"),
         )
-    if debounce is not None or throttle is not None:
-        return await _start_gathered(
-            execution, wanted, gathering("outlive.start", debounce, throttle), id, tags, seconds
-        )
+    labels = given.tags(where, tags)
+    if said:
+        run_id = await start_with(execution, wanted, said, id=id, tags=labels, timeout_seconds=seconds)
+        kind = spec.signature.result
+        return Child(run_id, lambda: OtherRun[Any](run_id, kind).result(), lambda: cancel_detached(execution, run_id))
     run_id = await start_detached(
         execution,
         spec,
         wanted.args,
         wanted.kwargs,
         run_id=None if id is None else check_run_id(id),
-        tags=given.tags("outlive.start", tags),
+        tags=labels,
         timeout_seconds=seconds,
     )
     return Child(run_id, lambda: _detached_result(wanted, run_id), lambda: cancel_detached(execution, run_id))
-
-
-async def _start_gathered(
-    execution: Execution,
-    wanted: Bound[R],
-    gather: Debounce | Throttle,
-    id: str | None,
-    tags: dict[str, str] | None,
-    seconds: float | None,
-) -> Child[R]:
-    if id is not None:
-        advice = "leave it out: with debounce= or throttle= the key says which run it is"
-        raise InvalidArgumentError("outlive.start", "id", id, advice)
-    labels = given.tags("outlive.start", tags)
-    run_id = await start_gathered(execution, wanted, gather, tags=labels, timeout_seconds=seconds)
-    kind = wanted.workflow.spec.signature.result
-    return Child(run_id, lambda: OtherRun[R](run_id, kind).result(), lambda: cancel_detached(execution, run_id))
 
 
 async def _detached_result(wanted: Bound[R], run_id: str) -> R:

@@ -66,6 +66,10 @@ class Verbs(Protocol):
     def start(self) -> Callable[..., Coroutine[Any, Any, Any]]:
         """See `Engine.start`."""
 
+    @property
+    def get(self) -> Callable[[str], Any]:
+        """See `Engine.get`."""
+
     async def cancel(self, run_id: str, *, reason: str = "") -> Any:
         """See `Engine.cancel`."""
 

@@ -8,8 +8,11 @@ journal, the next worker sends the same message again, and the store keeps one.
 
 from __future__ import annotations
 
+import asyncio
 import inspect
+from collections import deque
 from collections.abc import Callable, Coroutine
+from contextlib import aclosing
 from typing import Any, Generic, TypeVar, overload
 
 import msgspec
@@ -43,6 +46,12 @@ _AGAIN = Retry(
 """For ever, as long as it is the store that is away: what the run wants to say is not lost for that."""
 OWN_OPTIONS = StepOptions(retry=_AGAIN)
 """The options of a step with which a workflow talks to other runs."""
+ITEMS_MAX = 100
+"""Items of a stream of another run that one event of the journal has."""
+BYTES_MAX = 256 * 1024
+"""The bytes of these items, before the last one."""
+MORE_SECONDS = 0.02
+"""How long the step that reads them waits for more when it has some."""
 _ADVICE = "a workflow (in a step use outlive.current_engine())"
 
 
@@ -131,6 +140,32 @@ async def send(event_type: str, data: Any = None, *, id: str | None = None, sour
     return sent
 
 
+class OtherStream(Generic[T]):
+    """The items of a stream of another run, for `async for` in a workflow. Each is in the journal before the workflow
+    sees it, so a replay reads nothing."""
+
+    def __init__(self, run_id: str, name: str, kind: Any, after: int) -> None:
+        self._run_id, self._name, self._kind = run_id, name, kind
+        self._after, self._is_over = after, False
+        self._read: deque[tuple[int, T]] = deque()
+
+    def __aiter__(self) -> OtherStream[T]:
+        return self
+
+    async def __anext__(self) -> T:
+        execution = _execution("get")
+        while not self._read:
+            if self._is_over:
+                raise StopAsyncIteration
+            step = _stream_step(self._kind)
+            items, self._is_over = await run_step(
+                execution, step, step.options, (self._run_id, self._name, self._after), {}
+            )
+            self._read.extend(items)
+        self._after, value = self._read.popleft()
+        return value
+
+
 class OtherRun(Generic[R]):
     """Another run, for a workflow, wherever it runs."""
 
@@ -166,6 +201,48 @@ class OtherRun(Generic[R]):
     async def ask(self, name: str, body: Any = None, *, key: str | None = None, reply: Any = Any) -> Any:
         """Ask it something, and wait for its answer. See `outlive.ask`."""
         return await ask(self.id, name, body, key=key, reply=reply)
+
+    async def published(self, key: str | None = None) -> Any:
+        """The object that it shows with `outlive.publish`, as it is at the call; empty if it shows none.
+
+        It is in the journal then, and a replay reads nothing.
+
+        Args:
+            key: one field of it; waits, durably, until it is published. `asyncio.timeout` bounds the wait.
+
+        Raises:
+            RunNotFoundError: no run has this id. RunFinishedError: it has ended and never published the field.
+        """
+        execution = _execution("get")
+        if key is not None:
+            key = given.text("outlive.get", "key", key, like="stage")
+        return await run_step(execution, _PUBLISHED, _PUBLISHED.options, (self.id, key), {})
+
+    @overload
+    def stream(self, name: str, *, after: int = 0) -> OtherStream[Any]: ...
+    @overload
+    def stream(self, name: str, kind: type[T], *, after: int = 0) -> OtherStream[T]: ...
+    def stream(self, name: str, kind: Any = Any, *, after: int = 0) -> OtherStream[Any]:
+        """The items that it emits to a stream, in order, from the first on; ends when it has ended.
+
+            async for row in outlive.get("import-7").stream("rows"): ...
+
+        Items that are there together are one event of the journal, at most 100 of them. `asyncio.timeout` bounds the
+        wait for the next one.
+
+        Args:
+            kind: the type of the items; plain values unless given.
+            after: the position of the last item that is known already; the first one has position 1.
+
+        Raises:
+            RunNotFoundError: no run has this id. RunParkedError: nothing more comes before it is resumed.
+        """
+        where = "outlive.get"
+        _execution("get")
+        wanted = Any if kind is Any else given.kind(where, "kind", kind)
+        return OtherStream(
+            self.id, given.label(where, name, like="rows"), wanted, given.whole(where, "after", after, least=0)
+        )
 
     async def cancel(self, *, reason: str = "") -> None:
         """Ask it to stop. See `outlive.cancel`."""
@@ -226,6 +303,12 @@ async def _send_event(event_type: str, data: Any, id: str | None, source: str | 
     return await engine.events.send(event_type, data, id=id or own_key, source=where, headers=me.headers)
 
 
+async def _read_published(run_id: str, key: str | None) -> Any:
+    engine, _ = _engine()
+    run = engine.get(run_id)
+    return await (run.published() if key is None else run.published(key))
+
+
 async def _send_cancel(run_id: str, reason: str) -> None:
     engine, _ = _engine()
     await engine.cancel(run_id, reason=reason)
@@ -245,7 +328,33 @@ def _own_step(name: str, fn: Callable[..., Coroutine[Any, Any, Any]]) -> StepSpe
 
 _SIGNAL = _own_step("outlive.signal", _send_signal)
 _CANCEL = _own_step("outlive.cancel", _send_cancel)
+_PUBLISHED = _own_step("outlive.published", _read_published)
 _SEND_EVENT = _own_step("outlive.events.send", _send_event)
+
+
+def _stream_step(kind: Any) -> StepSpec:
+    """The step that waits for the next items of a stream, and has them with their positions, and whether these are the
+    last, as its result."""
+
+    async def read_stream(run_id: str, name: str, after: int) -> Any:
+        engine, _ = _engine()
+        items: list[tuple[int, Any]] = []
+        size = 0
+        async with aclosing(engine.get(run_id).stream(name, kind, after=after, positions=True)) as reader:
+            try:
+                while len(items) < ITEMS_MAX and size < BYTES_MAX:
+                    async with asyncio.timeout(MORE_SECONDS if items else None):
+                        item = await anext(reader)
+                    items.append((item.position, item.value))
+                    size += len(codec_of_value(item.value).encode(item.value, f"stream {name!r}"))
+            except StopAsyncIteration:
+                return items, True
+            except TimeoutError:
+                """These are all that there are now."""
+        return items, False
+
+    read_stream.__annotations__["return"] = tuple[list[tuple[int, kind]], bool]
+    return _own_step("outlive.stream", read_stream)
 
 
 def _ask_step(reply: Any) -> StepSpec:

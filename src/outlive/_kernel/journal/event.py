@@ -501,6 +501,9 @@ class RunSucceeded(Event, frozen=True, tag=True):
     """For a root: the digest of the rows before this one, as the worker whose code returned knew them
     (`_kernel.journal.codec.next_digest`). It proves that the result belongs to that journal. 0 for a child, in older
     journals, and where the result did not come from a replay."""
+    unread: tuple[str, ...] = ()
+    """For a root: where the signals are in the journal that no code took. A run that begins under its id after this end
+    gets them (`on_conflict="attach_open"`)."""
 
 
 class RunFailed(Event, frozen=True, tag=True):
@@ -509,6 +512,8 @@ class RunFailed(Event, frozen=True, tag=True):
     failure: Failure
     follows: int = 0
     """The digest of the rows before this one; see `RunSucceeded`."""
+    unread: tuple[str, ...] = ()
+    """The signals that no code took; see `RunSucceeded`."""
 
 
 class RunCancelled(Event, frozen=True, tag=True):
@@ -518,6 +523,8 @@ class RunCancelled(Event, frozen=True, tag=True):
     interrupted: tuple[Interrupted, ...] = ()
     """The steps that its cancellation interrupted, as far as the worker that ended it knows: of a child its own, of the
     root those of the whole tree. Each has `call`, `run_id`, `attempt`, `attempts_max`, `since_at` and `worker`."""
+    unread: tuple[str, ...] = ()
+    """The signals that no code took; see `RunSucceeded`."""
 
 
 class RunTimedOut(Event, frozen=True, tag=True):
@@ -525,6 +532,8 @@ class RunTimedOut(Event, frozen=True, tag=True):
 
     interrupted: tuple[Interrupted, ...] = ()
     """The steps that its deadline interrupted, as those of a cancellation."""
+    unread: tuple[str, ...] = ()
+    """The signals that no code took; see `RunSucceeded`."""
 
 
 AnyEvent = (

@@ -47,3 +47,13 @@ def child_id(root_id: str, number: int) -> str:
 def generation_id(run_id: str, number: int) -> str:
     """The id that the first, second, ... generation of a run has when it has gone on as the next one."""
     return f"{run_id}~gen{number}"
+
+
+def earlier_id(run_id: str, number: int) -> str:
+    """The id that the first, second, ... run of an id has when it has made room for another one."""
+    return f"{run_id}~old{number}"
+
+
+def made_room(run_id: str) -> bool:
+    """Whether a run has had another id before, which another run has now."""
+    return "~old" in run_id

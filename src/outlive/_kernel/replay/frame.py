@@ -29,6 +29,7 @@ from outlive._kernel.journal.event import AskReceived, MessageSetAside
 from outlive._kernel.journal.value import Stored
 from outlive._kernel.model import Payload, Wait, WaitKind
 from outlive._kernel.model.approval import Decision
+from outlive._kernel.model.promise import PROMISE
 from outlive._kernel.replay.ask_queue import AskQueue
 from outlive._kernel.replay.command import EndRun, WorkflowSpec
 from outlive.errors import UnreadableError
@@ -266,6 +267,11 @@ class Frame(msgspec.Struct, eq=False):
         """The oldest signal of this name that came before anybody asked."""
         buffered = self.buffer.get(name)
         return buffered.popleft() if buffered else None
+
+    def buffered_places(self) -> tuple[str, ...]:
+        """Where the signals are in the journal that no code took; promises are none."""
+        kept = (signals for name, signals in self.buffer.items() if not name.startswith(PROMISE))
+        return tuple(signal.place for signals in kept for signal in signals)
 
     def buffered_signals(self) -> list[tuple[str, Payload]]:
         """All signals that no code took, by name, oldest first."""

@@ -238,6 +238,10 @@ class Change(msgspec.Struct, kw_only=True):
     """For a new journal: the handle of an ended one, whose message keys, with their answers, and messages waiting for
     its root run move over. A tree that has not ended keeps what it has. What the successor finds in its inbox makes it
     due at once."""
+    lives_on: bool = False
+    """Whether a successor is another run of the same id, begun after the end of the run before, and not its next
+    generation. Of that run it gets the signals and asks that wait, the keys of signals, and the keys of asks that are
+    answered or wait. Everything else, the streams among it, stays with the run before."""
     eager: str = ""
     """For a new journal: the queue in which its root run begins without getting in line. It may if nothing is limited
     or paused there, and no run is in line."""

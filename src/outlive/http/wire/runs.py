@@ -166,6 +166,8 @@ class StartIfAbsent(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     version: int | None = None
     """The newest version unless given."""
     headers: dict[str, str] | None = None
+    on_conflict: Literal["attach", "attach_open"] = "attach"
+    """When a run with the id has ended: refuse the message, or begin another run for it under the id."""
 
 
 class SendSignal(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

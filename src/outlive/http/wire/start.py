@@ -31,8 +31,9 @@ class Start(Placed, frozen=True, kw_only=True, forbid_unknown_fields=True):
     id: RunId | None = None
     """The id of the run: a start with the same id gives the same run. Without one, the header `Idempotency-Key` makes
     it; without that, the server does."""
-    on_conflict: Literal["attach", "attach_open", "reject", "replace"] = "attach"
-    """The answer when the id is taken: give that run, give it if it has not ended, refuse, or take its place."""
+    on_conflict: Literal["attach", "attach_open", "reject", "reject_open", "replace", "cancel_open"] = "attach"
+    """The answer when the id is taken: give that run, give it if it has not ended, refuse, refuse if it has not ended,
+    take its place at once, or take it when that run was cancelled and has ended."""
     timeout: Span | None = None
     """How long the run may take as a whole, from when a worker begins it."""
     tags: dict[str, str] | None = None

@@ -33,7 +33,12 @@ def absent_options(command: C) -> C:
         help="Create the run, of this workflow, if there is none.",
     )
     arguments = click.option("--input", "arguments", metavar="JSON", help="The arguments of a run that it creates.")
-    return start(arguments(start_options("headers")(command)))
+    lives_on = click.option(
+        "--lives-on",
+        is_flag=True,
+        help="Create another run under the id if the run that has it has ended.",
+    )
+    return start(arguments(lives_on(start_options("headers")(command))))
 
 
 def start_of(given: dict[str, Any]) -> dict[str, Any]:
@@ -44,9 +49,13 @@ def start_of(given: dict[str, Any]) -> dict[str, Any]:
     """
     options, workflow, arguments = options_of(given, ("headers",)), given["start"], given["arguments"]
     if workflow is None:
-        if options or arguments is not None:
-            raise Mistake("--input and --header are for the run that --start creates: give --start WORKFLOW too")
+        if options or arguments is not None or given["lives_on"]:
+            raise Mistake(
+                "--input, --header and --lives-on are for the run that --start creates: give --start WORKFLOW too"
+            )
         return {}
+    if given["lives_on"]:
+        options["on_conflict"] = "attach_open"
     return {"start": (workflow, None if arguments is None else json_of("--input", arguments)), **options}
 
 
@@ -120,7 +129,7 @@ async def _send_all(url: str, portions: list[list[tuple[int, SignalTo]]]) -> dic
                 one: dict[str, Any] = {"signal": (it.run_id, it.name, it.payload), "key": it.key}
                 if it.start is not None:
                     start = NamedStart(it.start.workflow, it.start.arguments, it.start.version)
-                    one |= {"start": start, "headers": it.start.headers}
+                    one |= {"start": start, "headers": it.start.headers, "on_conflict": it.start.on_conflict}
                 wanted.append(one)
             try:
                 await engine.signal_many(wanted)

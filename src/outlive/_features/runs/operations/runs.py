@@ -32,6 +32,7 @@ from outlive.http.asked import (
     made_id,
     narrowed,
     why_of,
+    with_room,
 )
 from outlive.http.operation import JSON, Call, Content, operation
 from outlive.http.problem import Problem, problem_of
@@ -115,11 +116,11 @@ async def start_run(call: Call, body: StartRun) -> Started:
     check_workflow(call, body.workflow)
     run_id = body.id or made_id(call, "run", body.workflow)
     await check_id(call, run_id)
-    if run_id is not None and body.on_conflict in ("reject", "replace") and await call.was_done(run_id):
+    if run_id is not None and body.on_conflict != "attach" and await call.was_done(run_id):
         return Started(run_id)
     options = body.options(id=run_id, headers=call.run_headers(body.headers))
-    run = await call.engine.start(body.workflow, body.arguments, version=body.version, **options)
-    return Started(run.id)
+    start = call.engine.start(body.workflow, body.arguments, version=body.version, **options)
+    return Started((await with_room(call, start, run_id, body.on_conflict)).id)
 
 
 @operation(
@@ -150,13 +151,17 @@ async def start_runs(call: Call, body: StartRuns) -> StartedRuns:
             raise of_item(id_of_others(str(run_id)), index)
     done: dict[int, str] = {}
     for index, (run_id, each) in enumerate(zip(ids, body.starts, strict=True)):
-        if run_id is not None and each.on_conflict in ("reject", "replace") and await call.was_done(run_id):
+        if run_id is not None and each.on_conflict != "attach" and await call.was_done(run_id):
             done[index] = run_id
     left = [index for index in range(len(ids)) if index not in done]
     starts = [_one_start(call, ids[index], body.starts[index]) for index in left]
     refused: dict[int, e.OutliveError] = {}
     try:
-        found = [run.id for run in await call.engine.start_many(starts)]
+        waits_for = next((index for index in left if body.starts[index].on_conflict == "cancel_open"), None)
+        start = call.engine.start_many(starts)
+        if waits_for is not None:
+            start = with_room(call, start, ids[waits_for], "cancel_open")
+        found = [run.id for run in await start]
     except StartsRefusedError as error:
         found, refused = list(error.ids), {left[at]: it for at, it in error.refused.items()}
     answers = done | dict(zip(left, found, strict=True))

@@ -11,6 +11,7 @@ import outlive.errors as e
 from outlive._features.runs.operations.runs import MISSING
 from outlive._kernel.client.message_start import NamedStart
 from outlive._kernel.client.signal_many import OneSignal
+from outlive._kernel.client.start_options import MessageConflict
 from outlive._kernel.model.approval import AnyApproval
 from outlive._kernel.values.failure import failure_of
 from outlive.engine.view import view_of
@@ -63,6 +64,7 @@ class StartOptions(TypedDict, total=False):
 
     start: NamedStart
     headers: dict[str, str]
+    on_conflict: MessageConflict
 
 
 # -- Messages ---------------------------------------------------------------------------------------------------
@@ -173,7 +175,7 @@ def _started(call: Call, start: StartIfAbsent | None) -> StartOptions:
     if start is None:
         return {}
     named = NamedStart(start.workflow, start.arguments, start.version)
-    return {"start": named, "headers": call.run_headers(start.headers)}
+    return {"start": named, "headers": call.run_headers(start.headers), "on_conflict": start.on_conflict}
 
 
 async def _answer(call: Call, run_id: str, name: str, key: str, waiting: Awaitable[Any]) -> AnswerView | NotAnswered:

@@ -194,6 +194,8 @@ def _end(live: TreeWriting, command: EndRun) -> AnyEvent:
     event = event_of_end(command, at=live.clock.now(), result=result, interrupted=interrupted, follows=follows)
     if command.successor is not None:
         _continue_as(live, command.successor, event)
+    elif not command.run and (frame := live.execution.frames.get(0)) is not None and frame.buffer:
+        event = msgspec.structs.replace(event, unread=frame.buffered_places())
     message = message_to_starter(run, event, retried=live.execution.retried) if command.run == 0 else None
     if message is not None:
         live.open_draft().change.messages.append(message)

@@ -190,7 +190,8 @@ class MemoryStore(MemoryDeletion, MemoryAudit, MemoryCheckpoints):
         for said in change.streams:
             self._append(tree, said)
         if change.successor_of:
-            self._inherit(tree, change.successor_of)
+            inherit = self._inherit_talk if change.lives_on else self._inherit
+            inherit(tree, change.successor_of)
         if change.audit:
             append_audit(self._state, change.audit, self.now())
         if change.forgets is not None:
@@ -210,6 +211,22 @@ class MemoryStore(MemoryDeletion, MemoryAudit, MemoryCheckpoints):
             for key in [key for key in tree.streams if key[0] == 0]:
                 stream = successor.streams[key] = tree.streams.pop(key)
                 stream.state = stream.state._replace(items=0, size=0, mark=0, number=0)
+
+    def _inherit_talk(self, successor: Tree, ancestor: int) -> None:
+        """Move signals and asks that wait for the root, and the keys of signals and asks. The key of an ask that was
+        taken and has no answer stays: it may be sent again."""
+        tree = self._state.trees.get(ancestor)
+        if tree is None or not tree.is_over:
+            return
+        talk = (MessageKind.SIGNAL, MessageKind.ASK)
+        moved = {id: it for id, it in tree.inbox.items() if it.run == 0 and it.kind in talk}
+        successor.inbox |= moved
+        tree.inbox = {id: it for id, it in tree.inbox.items() if id not in moved}
+        known = {it.key for it in moved.values()} | tree.answers.keys()
+        kept = {key for key in tree.keys if not key.startswith("@") or (key.startswith("@ask/") and key in known)}
+        successor.keys, tree.keys = successor.keys | kept, tree.keys - kept
+        successor.answers = {key: it for key, it in tree.answers.items() if key in kept}
+        tree.answers = {key: it for key, it in tree.answers.items() if key not in kept}
 
     def _answer(self, tree: Tree, answers: Sequence[Answer]) -> None:
         for answer in answers:

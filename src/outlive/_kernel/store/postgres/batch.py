@@ -121,7 +121,8 @@ class Batch:
             fields = {"journal": run.journal, "number": run.number, "id": run.id}
             self._note("renames", fields | {"root_id": run.root_id, "parent_id": run.parent_id})
         if change.successor_of and not change.journal:
-            self._note("successors", {"journal": journal, "successor_of": change.successor_of})
+            fields = {"journal": journal, "successor_of": change.successor_of, "lives_on": change.lives_on}
+            self._note("successors", fields)
         if change.is_guarded and change.journal:
             self._note("guarded", journal)
         if change.forgets is not None:

@@ -63,7 +63,7 @@ class Batch:
         self._renames: list[Run] = []
         self._audit: list[Action] = []
         self._forgotten: list[tuple[int, Forgotten]] = []
-        self._successors: dict[int, tuple[int, Run]] = {}
+        self._successors: dict[int, tuple[int, Run, bool]] = {}
         self._taken: set[str] = set()
         self._closed: set[str] = set()
         """Queues in which no new run may begin at once."""
@@ -152,7 +152,7 @@ class Batch:
         self._session.made_due |= not root.owner
         self._new_roots += birth_of(root, key=self._key, journal=self._key)
         if change.successor_of:
-            self._successors[self._key] = change.successor_of, root
+            self._successors[self._key] = change.successor_of, root, change.lives_on
         return self._key
 
     def write(self) -> None:
@@ -184,8 +184,8 @@ class Batch:
             self._session.execute("put_message_key", *key)
         # Before a successor takes the keys over, and their answers with them.
         self._put("put_answers", self._answers)
-        for successor, (ancestor, _) in self._successors.items():
-            inherit(self._session, ancestor, successor)
+        for successor, (ancestor, _, lives_on) in self._successors.items():
+            inherit(self._session, ancestor, successor, lives_on=lives_on)
         for blob in self._blobs.values():
             put_blob(self._session, blob)
         self._put("put_items", self._items)
@@ -249,7 +249,7 @@ class Batch:
     def _wake_for_inbox(self) -> None:
         """See to messages that came while the writer of a tree released it."""
         now = self._session.clock()
-        roots = self._roots | {journal: root for journal, (_, root) in self._successors.items()}
+        roots = self._roots | {journal: root for journal, (_, root, _) in self._successors.items()}
         asleep: list[int] = []
         for journal, run in roots.items():
             if run.status.is_terminal:

@@ -39,8 +39,13 @@ def wake_for_inbox(session: Session, journals: Iterable[int]) -> None:
         session.made_due |= bool(session.connection.changes())
 
 
-def inherit(session: Session, ancestor: int, successor: int) -> None:
-    """Move what waits for the root of an ended tree, all keys, and the streams of the root, to another tree."""
+def inherit(session: Session, ancestor: int, successor: int, *, lives_on: bool) -> None:
+    """Move what waits for the root of an ended tree, all keys, and the streams of the root, to another tree. One that
+    `lives_on` gets only what `Change.lives_on` says."""
+    if lives_on:
+        session.execute("inherit_talk", ancestor, successor)
+        session.execute("inherit_talk_keys", ancestor, successor)
+        return
     session.execute("inherit_messages", ancestor, successor)
     session.execute("inherit_message_keys", ancestor, successor)
     session.execute("inherit_streams", ancestor, successor)

@@ -328,20 +328,37 @@ BEGIN
         IF p_rest ? 'successors' THEN
             UPDATE {schema}.streams AS stream
             SET journal = successor.journal, items = 0, bytes = 0, mark = 0, number = 0
-            FROM jsonb_to_recordset(p_rest -> 'successors') AS successor (journal bigint, successor_of bigint)
+            FROM jsonb_to_recordset(p_rest -> 'successors') AS successor (journal bigint, successor_of bigint, lives_on boolean)
             JOIN {schema}.runs AS ancestor ON ancestor.key = successor.successor_of
-            WHERE stream.journal = successor.successor_of AND stream.run = 0 AND ancestor.status IN {ended};
-            -- A new tree takes over the keys, and the messages to the root, of the ended one that it goes on for.
+            WHERE stream.journal = successor.successor_of AND stream.run = 0 AND ancestor.status IN {ended}
+                AND NOT successor.lives_on;
+            -- A new tree takes over the keys, and the messages to the root, of the ended one that it goes on for; one that
+            -- lives on under its id takes those of signals and asks, unless an ask was taken and never answered.
             UPDATE {schema}.inbox AS message
             SET journal = successor.journal
-            FROM jsonb_to_recordset(p_rest -> 'successors') AS successor (journal bigint, successor_of bigint)
+            FROM jsonb_to_recordset(p_rest -> 'successors') AS successor (journal bigint, successor_of bigint, lives_on boolean)
             JOIN {schema}.runs AS ancestor ON ancestor.key = successor.successor_of
-            WHERE message.journal = successor.successor_of AND message.run = 0 AND ancestor.status IN {ended};
+            WHERE message.journal = successor.successor_of AND message.run = 0 AND ancestor.status IN {ended}
+                AND (NOT successor.lives_on OR message.kind IN ('signal', 'ask'));
             UPDATE {schema}.inbox_keys AS seen
             SET journal = successor.journal
-            FROM jsonb_to_recordset(p_rest -> 'successors') AS successor (journal bigint, successor_of bigint)
+            FROM jsonb_to_recordset(p_rest -> 'successors') AS successor (journal bigint, successor_of bigint, lives_on boolean)
             JOIN {schema}.runs AS ancestor ON ancestor.key = successor.successor_of
-            WHERE seen.journal = successor.successor_of AND ancestor.status IN {ended};
+            WHERE seen.journal = successor.successor_of AND ancestor.status IN {ended}
+                AND (
+                    NOT successor.lives_on
+                    OR seen.key NOT LIKE '@%'
+                    OR (
+                        seen.key LIKE '@ask/%'
+                        AND (
+                            seen.answer IS NOT NULL
+                            OR EXISTS (
+                                SELECT FROM {schema}.inbox AS waiting
+                                WHERE waiting.journal = successor.journal AND waiting.key = seen.key
+                            )
+                        )
+                    )
+                );
             PERFORM {wake_for_inbox}(v_now, (
                 SELECT array_agg((value ->> 'journal')::bigint) FROM jsonb_array_elements(p_rest -> 'successors')
             ));
