@@ -123,7 +123,7 @@ class QueuesConformance(Facet):
         assert await claim(store, "worker-a") == ["d1"]
 
     async def test_a_run_takes_as_many_slots_as_it_says(self, store: Store) -> None:
-        """Of the slots in all, which it gives back at its end."""
+        """A run of three slots leaves that many fewer to others, and gives them back at its end."""
         await limit(store, concurrency=4)
         await line_up(store, "a", slots=3)
         await line_up(store, "b", "c")
@@ -216,7 +216,7 @@ class QueuesConformance(Facet):
         assert await claim(store, "worker-a") == ["a"]
 
     async def test_a_worker_has_no_more_slots_than_it_may(self, store: Store) -> None:
-        """Of runs that it takes out of the line, and of runs with slots that are due."""
+        """The runs that it takes out of the line count, and so do runs with slots that are due."""
         await limit(store, per_worker=3)
         await line_up(store, "a", "b", slots=2)
         await line_up(store, "c")

@@ -13,7 +13,7 @@ from outlive._kernel.model.run import HELD, IN_LINE, OUTSIDE
 from outlive._kernel.store.contract import KEY_RUNS_MAX, WAITING_KEYS_MAX, Claim, Claims, QueueMeasure, WaitingKey
 from outlive._kernel.store.memory.state import MemoryState, Tree
 from outlive._kernel.store.tables.claiming import ClaimRequest, joined, not_declined, pick
-from outlive._kernel.store.tables.queueing import HOLDERS_MAX, Head, HeldSlots, Serving, beyond_worker, sources
+from outlive._kernel.store.tables.queueing import HOLDERS_MAX, HeldSlots, LineHead, Serving, beyond_worker, sources
 
 Due = tuple[int, Run]
 """A root, and when it is due."""
@@ -104,7 +104,7 @@ class MemoryClaim:
                 serving.is_drained = True
                 break
             heads = {
-                key: [Head(*head) for _, *head in sorted(lines.get(key, []))[:count]] for key, count in plan.items()
+                key: [LineHead(*head) for _, *head in sorted(lines.get(key, []))[:count]] for key, count in plan.items()
             }
             taken = [self._claim(key) for key in serving.pick(heads)]
             serving.took(claim.run.journal for claim in taken)

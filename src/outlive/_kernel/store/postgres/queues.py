@@ -21,7 +21,7 @@ from outlive._kernel.store.postgres.connection import HURRIED, Session
 from outlive._kernel.store.postgres.rows import from_text, to_run, to_text
 from outlive._kernel.store.postgres.take_over import lock_due, take_over
 from outlive._kernel.store.tables.claiming import ClaimRequest, WakeUp, joined, not_declined, pick
-from outlive._kernel.store.tables.queueing import HOLDERS_MAX, MOVED_MAX, Head, HeldSlots, Serving, beyond_worker
+from outlive._kernel.store.tables.queueing import HOLDERS_MAX, MOVED_MAX, HeldSlots, LineHead, Serving, beyond_worker
 
 SPARE = 100
 """How many more runs are looked at than are asked for."""
@@ -165,15 +165,15 @@ class QueueClaim:
             claims += taken
         return claims
 
-    async def _find_heads(self, plan: dict[str, int], skipped: set[int], slots_max: int) -> dict[str, list[Head]]:
+    async def _find_heads(self, plan: dict[str, int], skipped: set[int], slots_max: int) -> dict[str, list[LineHead]]:
         """The first runs of each line, of all definitions together."""
         keys, counts = [to_text(key) for key in plan], list(plan.values())
         rows = await self._session.fetch("find_heads", self._queue, self._names, keys, counts, len(skipped), slots_max)
-        heads: dict[str, list[Head]] = {}
+        heads: dict[str, list[LineHead]] = {}
         for text, run, slots in rows:
             key = from_text(text)
             if run not in skipped and len(heads.setdefault(key, [])) < plan[key]:
-                heads[key].append(Head(run, slots))
+                heads[key].append(LineHead(run, slots))
         return heads
 
     async def _take_over(self, rows: Sequence[asyncpg.Record]) -> list[Claim]:

@@ -14,7 +14,7 @@ from outlive._kernel.store.sqlite.connection import Session
 from outlive._kernel.store.sqlite.rows import decode_runs
 from outlive._kernel.store.sqlite.take_over import take_over
 from outlive._kernel.store.tables.claiming import ClaimRequest, WakeUp, joined, not_declined, pick
-from outlive._kernel.store.tables.queueing import HOLDERS_MAX, MOVED_MAX, Head, HeldSlots, Serving, beyond_worker
+from outlive._kernel.store.tables.queueing import HOLDERS_MAX, MOVED_MAX, HeldSlots, LineHead, Serving, beyond_worker
 from outlive._kernel.store.tables.rows import to_json
 
 _decode_due = msgspec.json.Decoder(list[list[tuple[int, int, int, int]]]).decode
@@ -120,14 +120,14 @@ def _count_held(session: Session, name: str, worker_id: str, record: QueueRecord
 
 def _find_heads(
     session: Session, name: str, names: str, plan: dict[str, int], skipped: set[int], slots_max: int
-) -> dict[str, list[Head]]:
+) -> dict[str, list[LineHead]]:
     """The first runs of each line, of all definitions together."""
     most = max(plan.values()) + len(skipped)
     found = _decode_heads(session.fetch_json("find_heads", name, names, to_json(list(plan)), most, slots_max))
-    heads: dict[str, list[Head]] = {}
+    heads: dict[str, list[LineHead]] = {}
     for key, _, run, slots in sorted(chain.from_iterable(found), key=lambda head: head[1:]):
         if run not in skipped and len(heads.setdefault(key, [])) < plan[key]:
-            heads[key].append(Head(run, slots))
+            heads[key].append(LineHead(run, slots))
     return heads
 
 

@@ -48,7 +48,7 @@ class HeldSlots(NamedTuple):
     """The runs under way by key, however many slots they take."""
 
 
-class Head(NamedTuple):
+class LineHead(NamedTuple):
     """A run at the head of its line."""
 
     run: int
@@ -68,7 +68,7 @@ def beyond_worker(
     now_at: int,
     damaged: Collection[int],
 ) -> set[int]:
-    """Of due runs that hold slots, those that the worker of a claim has no room for, oldest first. A run that takes
+    """The due runs with slots for which the worker of a claim has no room, oldest first. A run that takes
     more slots than one worker may have counts as taking all of these."""
     if (most := limits.per_worker) is None:
         return set()
@@ -182,7 +182,7 @@ class Serving:
             self.turns.update({key: turns[key] for key in self._planned})
         return dict(self._planned)
 
-    def pick(self, heads: Mapping[str, Sequence[Head]]) -> list[int]:
+    def pick(self, heads: Mapping[str, Sequence[LineHead]]) -> list[int]:
         """Which runs to take, in order, given the first runs of each planned line in their order."""
         picked: list[int] = []
         rest, free = {key: list(reversed(runs)) for key, runs in heads.items()}, self._free
