@@ -30,7 +30,7 @@ from outlive._kernel.store.contract import Change, Outcome
 from outlive._kernel.store.memory import MemoryStore, deleting
 from outlive._kernel.store.schedules import ScheduleChange
 from outlive._kernel.store.streams import Appended, StreamAppend, StreamLimits
-from outlive._kernel.store.tables.queueing import Head, HeldSlots, Serving
+from outlive._kernel.store.tables.queueing import HeldSlots, LineHead, Serving
 from proof.simulation.machines.switches import MACHINE_SWITCHES
 from proof.simulation.replacing import replaced
 
@@ -156,8 +156,8 @@ def _without_weight() -> Iterator[None]:
     """A queue gives every run one slot, however many it takes."""
     pick = Serving.pick
 
-    def light(self: Serving, heads: Mapping[str, Sequence[Head]]) -> list[int]:
-        return pick(self, {key: [Head(head.run, 1) for head in line] for key, line in heads.items()})
+    def light(self: Serving, heads: Mapping[str, Sequence[LineHead]]) -> list[int]:
+        return pick(self, {key: [LineHead(head.run, 1) for head in line] for key, line in heads.items()})
 
     with replaced(Serving, "pick", light):
         yield

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from outlive._kernel.model.pause import Pause
 from outlive._kernel.model.queue import QueueLimits, QueueRecord, RateTier, queue_data, queue_in
-from outlive._kernel.store.tables.queueing import PLAN_MIN, ROUNDS_MAX, Head, HeldSlots, Serving, sources
+from outlive._kernel.store.tables.queueing import PLAN_MIN, ROUNDS_MAX, HeldSlots, LineHead, Serving, sources
 
 
 def serving(limits: QueueLimits | None = None, held: HeldSlots = HeldSlots(), *, limit: int = 10) -> Serving:  # noqa: B008
@@ -20,7 +20,7 @@ def serve(claim: Serving, lines: dict[str, list[int]], turns: dict[str, float]) 
         plan = claim.plan(sorted(known, key=lambda line: line[1]))
         if not plan:
             break
-        picked = claim.pick({key: [Head(run, 1) for run in lines[key][:count]] for key, count in plan.items()})
+        picked = claim.pick({key: [LineHead(run, 1) for run in lines[key][:count]] for key, count in plan.items()})
         claim.took(picked)
         taken += picked
         for runs in lines.values():
@@ -104,7 +104,7 @@ def test_a_line_of_damaged_runs_does_not_keep_the_claimer_busy() -> None:
     claim = serving(limit=1)
     while claim.lines_wanted:
         claim.plan([("", 0.0)])
-        claim.pick({"": [Head(run, 1) for run in (1, 2, 3)]})
+        claim.pick({"": [LineHead(run, 1) for run in (1, 2, 3)]})
         claim.took([])
 
     assert claim.next_wake_at() is None
