@@ -17,6 +17,7 @@ from outlive._kernel.journal.event import (
     AnyEvent,
     ApprovalRequested,
     RunCancelled,
+    RunChanged,
     RunContinued,
     RunCreated,
     RunFailed,
@@ -154,7 +155,7 @@ def _move(change: Change, write: Write, known: Known, now: int) -> None:
             kept, event = {}, event_of(move, fold, known.births, now)
         change.rows.append(row := seal(event, salt=salt_of(fold.root.nonce), seq=known.tail))
         known.crc = row[2]
-        if isinstance(event, RunTagged):
+        if isinstance(event, RunTagged | RunChanged):
             change.retagged.append(event.run)
         if (run := fold.apply(event)) is not None:
             runs[run.number] = run
@@ -237,6 +238,8 @@ def event_of(move: str, fold: Fold, births: int, now: int) -> AnyEvent:
     seconds, newest = now // MICROSECONDS, max(fold.runs)
     tags = ({"size": "x"}, {"colour": "red"}, {})[seconds % 3]
     published = RunPublished(at=now, run=newest, payload=value({"at": now}))
+    tagged = RunTagged(at=now, run=newest, call="@tags", tags=tags)
+    changed = RunChanged(at=now, run=newest, tags=tags, moves_deadline=not newest, timeout_at=now + seconds)
     events: dict[str, AnyEvent] = {
         "suspend": RunSuspended(at=now, waits=(Wait(WaitKind.SIGNAL, "go"),)),
         "sleep": RunSuspended(at=now, waits=(Wait(WaitKind.TIMER, "@sleep"),), wake_at=now + SLEEP_MICROSECONDS),
@@ -246,7 +249,7 @@ def event_of(move: str, fold: Fold, births: int, now: int) -> AnyEvent:
             at=now, run=newest, call="@approval", name="ok", payload=value({}), assignees=ASSIGNEES[seconds % 3]
         ),
         "release": RunReleased(at=now),
-        "publish": RunTagged(at=now, run=newest, call="@tags", tags=tags) if seconds % 2 else published,
+        "publish": (published, tagged, published, changed)[seconds % 4],
         "succeed": RunSucceeded(at=now, result=value([now])),
         "fail": RunFailed(at=now, failure=Failure("app.Broken", "no", ["no"], {"code": 7})),
         "cancel": RunCancelled(at=now, reason="enough"),

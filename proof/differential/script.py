@@ -129,7 +129,7 @@ class Author:
 
     def _letter(self) -> Letter:
         self._names += 1
-        kinds = [MessageKind.SIGNAL] * 4 + list(MessageKind)
+        kinds = [MessageKind.SIGNAL] * 3 + list(MessageKind)
         choose = self._random.choice
         blob = self._random.randrange(6) if self._chance(0.2) else None
         runs = [run for _, run in self._oracle.world.each_run()]

@@ -203,6 +203,7 @@ WANTED: dict[str, Prepare] = {
     "runs.retry": _on_run(program.proof_stepping, _WHY),
     "runs.pause": _on_run(program.proof_waiting, _WHY),
     "runs.resume": _on_parked(),
+    "runs.change": _on_run(program.proof_waiting, {"tags": {"stage": "held"}, **_WHY}),
     "runs.skip_step": _on_parked(program.proof_unlucky, {"result": 7}),
     "runs.fork": _on_run(program.proof_order, {}, arguments=(1,)),
     "runs.delete": _on_run(program.proof_order, arguments=(1,)),

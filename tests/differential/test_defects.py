@@ -33,7 +33,13 @@ SCRIPT_MAX = 12
 """No defect below needs more operations to be shown."""
 EPISODES_MAX = 20
 """A planted defect must show in as many."""
-FIRST = {"ComparesNoOutputs": 4, "CountsRows": 5, "KeepsMailOfTheForgotten": 7, "RepeatsWhatComesLate": 17}
+FIRST = {
+    "ComparesNoOutputs": 4,
+    "CountsRows": 5,
+    "ForgetsChildrenOnLists": 31,
+    "KeepsMailOfTheForgotten": 7,
+    "RepeatsWhatComesLate": 17,
+}
 """The episode to begin with: it showed the defect when this was written, and those before it did not."""
 T = TypeVar("T")
 

@@ -97,6 +97,7 @@ GUIDES = {
     "engine.fork": "bringing-back",
     "engine.pause": "bringing-back",
     "engine.resume": "bringing-back",
+    "engine.change": "bringing-back#change-an-open-run",
     "engine.skip_step": "bringing-back#runs-that-do-not-move",
     "engine.list_stuck": "bringing-back#runs-that-do-not-move",
     "engine.purge": "retention",

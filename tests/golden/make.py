@@ -15,6 +15,7 @@ import msgspec
 
 from outlive._kernel.journal.codec import checksum, salt_of
 from tests.golden.ask_stories import ASK_STORIES
+from tests.golden.change_stories import CHANGE_STORIES
 from tests.golden.flow_stories import FLOW_STORIES
 from tests.golden.late_stories import LATE_STORIES
 from tests.golden.limit_stories import LIMIT_STORIES
@@ -50,6 +51,7 @@ ALL_STORIES = (
     | FLOW_STORIES
     | NAME_STORIES
     | RELAY_STORIES
+    | CHANGE_STORIES
 )
 
 

@@ -27,6 +27,7 @@ from outlive.events import (
     PatchTaken,
     PromiseMade,
     RunCancelled,
+    RunChanged,
     RunClaimed,
     RunContinued,
     RunCreated,
@@ -179,6 +180,7 @@ SAMPLES: dict[str, AnyEvent] = {
         DetachedCancelled(at=AT, run=1, call="@cancel/audit-1", run_id="audit-1"),
         RunPublished(at=AT, run=2, payload=json_payload(b'{"stage":"packing"}'), call="@publish#2", digest=77),
         PatchTaken(at=AT, run=1, call="@patch/two-letters"),
+        RunChanged(at=AT, tags={"held": "yes"}, moves_deadline=True, timeout_at=AT + 60, reason="too slow"),
         RunTagged(at=AT, run=1, call="@tags#2", tags={"stage": "packing"}),
         RunContinued(at=AT, workflow="order", version=3),
         SnapshotTaken(

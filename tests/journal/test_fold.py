@@ -30,6 +30,7 @@ from outlive.events import (
     PatchTaken,
     PromiseMade,
     RunCancelled,
+    RunChanged,
     RunClaimed,
     RunContinued,
     RunCreated,
@@ -245,6 +246,9 @@ TABLE: dict[tuple[str, str], Change] = {
     ),
     ("running", "published"): Change(RunPublished(at=30, payload=ONE), (RUNNING, "w", 10, (), 0, "")),
     ("running", "tagged"): Change(RunTagged(at=30, call="@tags", tags={"a": "b"}), (RUNNING, "w", 10, (), 0, "")),
+    ("running", "changed"): Change(
+        RunChanged(at=30, tags={"a": "b"}, moves_deadline=True, timeout_at=50), (RUNNING, "w", 10, (), 0, "")
+    ),
     ("running", "put into a snapshot"): Change(snapshot(created(worker="w")), (RUNNING, "w", 10, (), 0, "")),
     ("taken over", "put into a snapshot"): Change(
         snapshot(created(worker="w"), worker="v", epoch=2, wake_at=20, attempts=1), (RUNNING, "v", 20, (), 1, "")

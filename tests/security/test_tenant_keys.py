@@ -45,6 +45,7 @@ BODIES: dict[str, Any] = {
     "bulk.purge": {"status": ["succeeded", "failed"], "older_than": 0},
     "bulk.resume": FILTER,
     "bulk.retry": FILTER | {"roots_only": False},
+    "runs.change": {"tags": {"stage": "held"}},
     "runs.signal": {"start": STARTED},
     "runs.signal_many": {"signals": [{"run_id": "theirs", "name": "go"}]},
     "batches.start": {"workflow": "tagged_waits", "rows": ["x"]},
@@ -210,6 +211,17 @@ async def test_own_runs_are_there(engine: TestEngine, name: str) -> None:
     assert [] == [it.body for it in answers if it.status in (401, 403) or it.status >= 500]
     missing = [it for it in answers if it.status == 404 and it.code == "run_not_found"]
     assert not missing
+
+
+async def test_a_tenant_cannot_give_its_run_to_another_tenant(engine: TestEngine) -> None:
+    """Other tags of the run are its own to change; the tag by which the key has the run is not. [S33]"""
+    a = await caller(engine)
+    for tags in ({"tenant": "b"}, {"tenant": None}):
+        refused = await a.post("/api/v1/runs/a-waits/change", {"tags": tags})
+        assert (refused.status, refused.code) == (409, "run_not_changeable")
+    assert (await a.post("/api/v1/runs/a-waits/change", {"tags": {"stage": "held"}})).status == 202
+    await engine.settle()
+    assert (await engine.info("a-waits")).tags["tenant"] == "a"
 
 
 async def test_own_runs_are_in_lists(engine: TestEngine) -> None:

@@ -77,6 +77,7 @@ def verbs_of_runs(engine: outlive.Engine, copy: str) -> Verbs:
     return {
         "ask": lambda: engine.ask("r-1", "add", 1),
         "cancel": lambda: engine.cancel("r-1"),
+        "change": lambda: engine.change("r-1", tags={"a": "b"}),
         "count": engine.count,
         "count_by": lambda: engine.count_by("status"),
         "export": lambda: engine.export("r-1"),
@@ -183,6 +184,7 @@ def verbs_of_handles(engine: outlive.Engine) -> Verbs:
         "run.approve": lambda: run.approve("ok", by="ann"),
         "run.ask": lambda: run.ask("add", 1),
         "run.cancel": run.cancel,
+        "run.change": lambda: run.change(tags={"a": "b"}),
         "run.dead_letters": run.dead_letters,
         "run.inbox": run.inbox,
         "run.export": lambda: run.export("never.jsonl"),

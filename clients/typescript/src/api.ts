@@ -306,6 +306,23 @@ export interface BulkProgress {
   finished_at: string | null;
 }
 
+/** The facts about an open run to change. */
+export interface ChangeRun {
+  /** Tags beside its own; null removes one. */
+  tags?: Record<string, string | null> | null;
+  /** How long it may take: from now on, or from its beginning if no worker has begun it; null for as long as it likes. */
+  timeout?: number | string | null;
+  /** Another queue, `default` for none: only of a run that no worker has begun, as the next four. */
+  queue?: string | null;
+  key?: string | null;
+  priority?: number | null;
+  /** How long from now it is to begin. */
+  delay?: number | string | null;
+  /** The instant instead. */
+  start_at?: string | null;
+  reason?: string;
+}
+
 /** A document to check. */
 export interface CheckFlow {
   /** The text: YAML or JSON. */
@@ -3142,6 +3159,17 @@ export class RunsOperations {
    */
   cancel(runId: string, body?: Reasoned, options?: RequestOptions): Promise<Done> {
     return this.#to.json("POST", `/api/v1/runs/${encodeURIComponent(runId)}/cancel`, { body, options });
+  }
+
+  /**
+   * Change an open run: its tags and its timeout, and of a run that no worker has begun its queue and its start.
+   *
+   * The change is durable when this answers; a worker that has the run applies it at once.
+   *
+   * Needs the scope `operator`.
+   */
+  change(runId: string, body: ChangeRun, options?: RequestOptions): Promise<Done> {
+    return this.#to.json("POST", `/api/v1/runs/${encodeURIComponent(runId)}/change`, { body, options });
   }
 
   /**

@@ -30,6 +30,7 @@ from outlive._features.schedules.values import Schedule
 from outlive._features.schedules.verbs import BackfillOverlap, TriggerOverlap
 from outlive._kernel.client.asks import AskOptions
 from outlive._kernel.client.bulk import BulkFilters, TreeFilters, WorkflowFilters
+from outlive._kernel.client.changing import ChangeOptions
 from outlive._kernel.client.contract import ApprovalVerbs, AskVerbs, DeadLetterVerbs, InboxVerbs, LinkVerbs
 from outlive._kernel.client.finding import COUNT_MAX, Filters, Order, Page, Statuses
 from outlive._kernel.client.handle import RunHandle, RunVerbs
@@ -606,6 +607,23 @@ class AnyEngine(RunVerbs, Protocol):
             history, or neither this process nor a live worker has it; nothing was written.
         """
 
+    async def change(self, run_id: str, *, reason: str = "", **changes: Unpack[ChangeOptions]) -> None:
+        """Change an open run from outside; the change is durable when this returns. A worker that has the run applies
+        it at once, with everything else that the run gets.
+
+        Args:
+            tags: tags beside its own; None removes one. Of a child run too.
+            timeout: how long the run may take: from now on, or from its beginning if no worker has begun it; None for
+                as long as it likes. Of a root.
+            queue, key, priority, delay, start_at: where and when a run begins, as of `start`; `queue="default"` for no
+                queue. Only of a run that no worker has begun.
+            reason: why, for the history and the audit log.
+
+        Raises:
+            RunNotFoundError: no run has this id. RunFinishedError: it has ended. RunNotChangeableError: it has begun,
+                and its queue and start are settled; or it is a child. InvalidArgumentError: nothing is to be changed.
+        """
+
     async def skip_step(self, run_id: str, call: str | None = None, *, result: Any = UNSET) -> None:
         """Let a parked run go on without calling a step that is in flight; the request is durable when this returns.
 
@@ -782,6 +800,7 @@ class SyncRunHandle(Blocking, Generic[R]):
         pause = Verb(RunHandle.pause)
         resume = Verb(RunHandle.resume)
         retry = Verb(RunHandle.retry)
+        change = Verb(RunHandle.change)
         skip_step = Verb(RunHandle.skip_step)
 
 
@@ -1139,6 +1158,7 @@ class SyncEngine(BlockingEngine):
         pause = Verb(AnyEngine.pause)
         resume = Verb(AnyEngine.resume)
         retry = Verb(AnyEngine.retry)
+        change = Verb(AnyEngine.change)
         skip_step = Verb(AnyEngine.skip_step)
         history = Verb(AnyEngine.history)
         steps = Verb(AnyEngine.steps)

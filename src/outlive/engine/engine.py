@@ -41,6 +41,7 @@ from outlive._features.tasks.verbs import Tasks
 from outlive._kernel.client.access import STORE_WAIT_SECONDS, check_loop
 from outlive._kernel.client.asks import AskOptions, AskSender
 from outlive._kernel.client.bulk import BulkFilters, TreeFilters, WorkflowFilters
+from outlive._kernel.client.changing import ChangeOptions
 from outlive._kernel.client.client import Client
 from outlive._kernel.client.dead_letters import DeadLetters
 from outlive._kernel.client.definitions import Describer, Workflows
@@ -565,6 +566,9 @@ class Engine(AnyEngine):
         client = self._verbs
         new_id = await client.fork(run_id, at=at, set=set, input=input, version=version, id=id, reason=reason)
         return StoredRun(client, new_id)
+
+    async def change(self, run_id: str, *, reason: str = "", **changes: Unpack[ChangeOptions]) -> None:
+        await self._verbs.change(run_id, reason=reason, **changes)
 
     async def skip_step(self, run_id: str, call: str | None = None, *, result: Any = UNSET) -> None:
         await self._verbs.skip_step(run_id, call, result=result)

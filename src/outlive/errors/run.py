@@ -177,6 +177,14 @@ class RunNotRetriableError(ConflictError):
         super().__init__(f"run {run_id!r} cannot be retried: {self.reason}")
 
 
+class RunNotChangeableError(ConflictError):
+    """This open run cannot be changed like that; `reason` says why."""
+
+    def __init__(self, run_id: str, reason: str) -> None:
+        self.run_id, self.reason = run_id, reason
+        super().__init__(f"run {run_id!r} cannot be changed: {reason}")
+
+
 class RunNotForkableError(ConflictError):
     """This history cannot be the beginning of another run; `reason` says why."""
 

@@ -26,6 +26,7 @@ from outlive._features.security.remote import RemoteAudit, RemoteKeys
 from outlive._features.tasks.remote import RemoteTasks
 from outlive._kernel.client.asks import AskOptions
 from outlive._kernel.client.bulk import BulkFilters, TreeFilters, WorkflowFilters
+from outlive._kernel.client.changing import ChangeOptions
 from outlive._kernel.client.finding import COUNT_MAX, GROUP_FIELDS, Filters, Order, Page
 from outlive._kernel.client.handle import RunHandle
 from outlive._kernel.client.message_start import NamedStart, given_by_name
@@ -65,6 +66,7 @@ from outlive.remote.values import (
     plain_filters,
     plain_start,
     query_of,
+    queue_of,
     refuse_of_store,
     seconds_of,
     start_fields,
@@ -392,6 +394,18 @@ class Remote(AnyEngine):
         options = {"at": at, "set": set, "input": input, "version": version, "id": id, "reason": reason}
         body = only_given(plain_json("engine.fork", options))
         return self._run((await self._connection.operate("runs.fork", body=body, run_id=run_id)).id)
+
+    async def change(self, run_id: str, *, reason: str = "", **changes: Unpack[ChangeOptions]) -> None:
+        where, said = "engine.change", dict(changes)
+        body = only_given({"reason": reason or None, "key": said.get("key"), "priority": said.get("priority")})
+        body |= only_given({"tags": said.get("tags"), "queue": queue_of(changes.get("queue"))})
+        body |= only_given({"delay": seconds_of(where, "delay", changes.get("delay"))})
+        if (start_at := changes.get("start_at")) is not None:
+            body["start_at"] = given.instant(where, "start_at", start_at).isoformat()
+        timeout = changes.get("timeout", UNSET)
+        if timeout is not UNSET:
+            body["timeout"] = None if timeout is None else given.seconds(where, "timeout", timeout)
+        await self._connection.operate("runs.change", body=body, run_id=run_id)
 
     async def skip_step(self, run_id: str, call: str | None = None, *, result: Any = UNSET) -> None:
         body = only_given({"call": call})

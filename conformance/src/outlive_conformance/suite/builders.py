@@ -15,6 +15,7 @@ import msgspec
 from outlive._kernel.journal.codec import open_journal, salt_of, seal
 from outlive._kernel.journal.event import (
     AnyEvent,
+    RunChanged,
     RunCreated,
     RunParked,
     RunReleased,
@@ -104,7 +105,7 @@ class Writer:
             prior=prior,
             rows=rows,
             runs=list(runs.values()),
-            retagged=[event.run for event in events if isinstance(event, RunTagged)],
+            retagged=[event.run for event in events if isinstance(event, RunTagged | RunChanged)],
             **parts,
         )
 

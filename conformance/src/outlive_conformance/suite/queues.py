@@ -8,20 +8,23 @@ from typing import Any
 from msgspec.structs import replace
 
 from outlive._kernel.journal.event import RunCancelled, RunContinued, RunReleased, RunRetried
+from outlive._kernel.journal.fold import Fold
 from outlive._kernel.model import Run, RunFilter, RunStatus
 from outlive._kernel.model.instant import MICROSECONDS
 from outlive._kernel.model.pause import Pause
 from outlive._kernel.model.queue import QueueLimits, QueueRecord, RateTier, queue_cell, queue_data, queue_in
 from outlive._kernel.model.run import HELD, IN_LINE, OUTSIDE, definition_key
-from outlive._kernel.store.contract import Change, Declared, MessageKind, Store
+from outlive._kernel.store.contract import Change, Declared, Forgotten, MessageKind, Outcome, Store
 from outlive.testing.clock import ManualClock
 from outlive_conformance.suite.builders import (
     DEFINITION,
     LEASE_SECONDS,
+    NONCE,
     WORKFLOW,
     Writer,
     begin,
     claim,
+    created,
     follow,
     get_run,
     hire,
@@ -450,6 +453,23 @@ class QueuesConformance(Facet):
         clock.advance(seconds=60)
         assert await claim(store, "worker-a") == ["run-1"]
 
+    async def test_run_that_has_not_begun_gets_into_another_queue(self, store: Store) -> None:
+        """With another key and priority, or into none: it leaves its line, and is found in its new queue."""
+        await limit(store, concurrency=1)
+        for run_id in ("first", "other queue", "no queue"):
+            await line_up(store, run_id)
+        await hire(store, "worker-a", lease_seconds=LONG_SECONDS)
+
+        await requeue(store, "other queue", queue="fast", queue_key="b", lead=7)
+        await requeue(store, "no queue")
+
+        moved, freed = await get_run(store, "other queue"), await get_run(store, "no queue")
+        assert (moved.queue, moved.queue_key, moved.lead, moved.slot) == ("fast", "b", 7, IN_LINE)
+        assert (freed.queue, freed.queue_key, freed.slot) == ("", "", OUTSIDE)
+        assert [run.id for run in await store.list_runs(RunFilter(queue="fast"))] == ["other queue"]
+        assert [run.id for run in await store.list_runs(RunFilter(queue=QUEUE))] == ["first"]
+        assert sorted(await claim(store, "worker-a")) == ["first", "no queue", "other queue"]
+
     async def test_run_without_a_queue_can_begin_later_too(self, store: Store, clock: ManualClock) -> None:
         """Neither before its time nor because of a message."""
         await begin(store, start_at=store.now() + 60 * MICROSECONDS)
@@ -739,3 +759,13 @@ async def put_record(store: Store, record: QueueRecord) -> None:
     """Write the cell of the queue."""
     await store.change_cell(queue_cell(QUEUE), lambda *_: (queue_data(record), None))
     assert queue_in(await store.read_cell(queue_cell(QUEUE))) == record
+
+
+async def requeue(store: Store, run_id: str, **place: Any) -> None:
+    """Put another first event in the place of the one of a run that has not begun."""
+    tree = await follow(store, run_id)
+    fold, event = Fold(run_id), created(store, nonce=NONCE, before=tree.seq + 1, **place)
+    fold.apply(event)
+    change = tree.change(event, forgets=Forgotten(before=tree.seq + 1, below=0))
+    change.runs, change.requeued = [replace(fold.root, journal=tree.journal)], True
+    assert (await store.commit([change]))[0][0] is Outcome.COMMITTED

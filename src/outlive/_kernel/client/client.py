@@ -21,6 +21,7 @@ from outlive._kernel.client.admission import Admission
 from outlive._kernel.client.arrivals import has_published, has_status, in_time
 from outlive._kernel.client.asks import AskSender
 from outlive._kernel.client.bulk import BulkFilters, TreeFilters, for_each
+from outlive._kernel.client.changing import Changer
 from outlive._kernel.client.closing import closing_change, is_at_rest, trace_ends
 from outlive._kernel.client.contract import ApprovalVerbs
 from outlive._kernel.client.dead_letters import DeadLetters
@@ -118,9 +119,8 @@ class Client:
             admission=admission,
             store_seconds=store_seconds,
         )
-        self.shown = Shown(access, redaction)
-        """Runs and journals as people may see them."""
-        self._waiters, self._under_way = waiters, UnderWay(access, self.shown)
+        self.shown, self._waiters = Shown(access, redaction), waiters
+        self._under_way = UnderWay(access, self.shown)
         self.ids, self.new_id, self.nonce, self.limits = ids, ids.new_id, ids.nonce, limits
         self._made: dict[Callable[[Client], Any], Any] = {}
         self.turns = Turns()
@@ -165,6 +165,8 @@ class Client:
         self.ask = self.asks._ask
         """See `Engine.ask`."""
         self._pauser = Pauser(access, inbox=self.sender, announce=waiters.announce)
+        self.change = Changer(access, starter=self.starter, inbox=self.sender, announce=waiters.announce).change
+        """Change an open run. See `Engine.change`."""
         self.inbox, self.dead_letters = RunInbox(access), DeadLetters(access)
         """See `Engine.inbox` and `Engine.dead_letters`."""
         self.streams = StreamReader(access, followers=waiters.followers, redaction=redaction, new_rest=self.new_rest)

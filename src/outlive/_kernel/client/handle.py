@@ -10,6 +10,7 @@ from typing import Any, Generic, Literal, Protocol, TypeVar, Unpack, overload
 from msgspec import UNSET
 
 from outlive._kernel.client.asks import AskOptions
+from outlive._kernel.client.changing import ChangeOptions
 from outlive._kernel.client.client import Client
 from outlive._kernel.client.contract import ApprovalVerbs, AskVerbs, DeadLetterVerbs, InboxVerbs
 from outlive._kernel.client.finding import Page
@@ -78,6 +79,9 @@ class RunVerbs(Protocol):
         """See `AnyEngine`."""
 
     async def retry(self, run_id: str, *, reason: str = "") -> Any:
+        """See `AnyEngine`."""
+
+    async def change(self, run_id: str, *, reason: str = "", **changes: Unpack[ChangeOptions]) -> None:
         """See `AnyEngine`."""
 
     async def skip_step(self, run_id: str, call: str | None = None, *, result: Any = UNSET) -> None:
@@ -304,6 +308,10 @@ class RunHandle(ABC, Generic[R]):
     async def retry(self, *, reason: str = "") -> None:
         """Let it go on after it has failed, timed out or was cancelled. See `Engine.retry`."""
         await self._verbs.retry(self.id, reason=reason)
+
+    async def change(self, *, reason: str = "", **changes: Unpack[ChangeOptions]) -> None:
+        """Change its tags, its timeout, its queue or its start. See `Engine.change`."""
+        await self._verbs.change(self.id, reason=reason, **changes)
 
     async def skip_step(self, call: str | None = None, *, result: Any = UNSET) -> None:
         """Let it go on after it was parked, without a step. See `Engine.skip_step`."""

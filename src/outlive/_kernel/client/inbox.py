@@ -32,7 +32,7 @@ from outlive.errors.run import InboxFullError, SignalTypeError
 REQUESTS_MAX = 100
 """So many requests of people find room in an inbox that is full: a parked run takes nothing else before it goes on."""
 TAKEN = (Delivery.ACCEPTED, Delivery.DUPLICATE)
-_REQUESTS = (MessageKind.RESUME, MessageKind.SKIP, MessageKind.CANCEL, MessageKind.PAUSE)
+_REQUESTS = (MessageKind.RESUME, MessageKind.SKIP, MessageKind.CANCEL, MessageKind.PAUSE, MessageKind.CHANGE)
 START_ADVICE = "send it with a workflow to start, which creates the run if it is not there"
 LIVES_MAX = 100
 """How many runs of an id a message follows, each of which ends before the message arrives."""

@@ -39,7 +39,7 @@ RETRIES_MAX = 100
 EVENTS_AT_ONCE = 100
 """How many events of a journal are replayed before the loop turns: a journal may be long and be replayed several
 times."""
-_REQUESTS = (MessageKind.CANCEL, MessageKind.RESUME, MessageKind.SKIP, MessageKind.PAUSE)
+_REQUESTS = (MessageKind.CANCEL, MessageKind.RESUME, MessageKind.SKIP, MessageKind.PAUSE, MessageKind.CHANGE)
 """Messages that were about the life that has ended."""
 RETRIABLE = (RunStatus.FAILED, RunStatus.TIMED_OUT, RunStatus.CANCELLED)
 T = TypeVar("T")

@@ -184,7 +184,15 @@ class Timeline:
                 self._mark(event)
             case "SignalReceived" | "AskReceived" | "AskAnswered" | "MessageSetAside" | "PromiseMade":
                 self._mark(event)
-            case "DetachedCancelled" | "ApprovalEscalated" | "RunPublished" | "RunTagged" | "PatchTaken" | "StateLeft":
+            case (
+                "DetachedCancelled"
+                | "ApprovalEscalated"
+                | "RunChanged"
+                | "RunPublished"
+                | "RunTagged"
+                | "PatchTaken"
+                | "StateLeft"
+            ):
                 self._mark(event)
             case _:  # A later release has written it.
                 self._mark(event)

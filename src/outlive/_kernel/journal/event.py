@@ -431,6 +431,18 @@ class RunPublished(Event, frozen=True, tag=True):
     digest: int = 0
 
 
+class RunChanged(Event, frozen=True, tag=True):
+    """A person changed the run from outside: its tags, its deadline, or both."""
+
+    tags: dict[str, str] | None = None
+    """All that it has now; None if they are as they were."""
+    moves_deadline: bool = False
+    """Whether it has another deadline, or none, from now on."""
+    timeout_at: int | None = None
+    """The new deadline; None for none."""
+    reason: str = ""
+
+
 class RunTagged(Event, frozen=True, tag=True):
     """The run has other tags from now on."""
 
@@ -567,6 +579,7 @@ AnyEvent = (
     | MessageSetAside
     | PromiseMade
     | RunPublished
+    | RunChanged
     | RunTagged
     | PatchTaken
     | StateLeft

@@ -179,6 +179,15 @@ class Fold(msgspec.Struct, eq=False):
     def _publish(self, event: journal.RunPublished) -> Run:
         return self._set(event.run, event, published=event.payload)
 
+    def _change(self, event: journal.RunChanged) -> Run:
+        run = self.runs[event.run]
+        changes: dict[str, object] = {} if event.tags is None else {"tags": event.tags}
+        if event.moves_deadline:
+            changes["timeout_at"] = event.timeout_at
+            if run.status is RunStatus.WAITING:  # A worker makes another timer of it.
+                changes["wake_at"] = event.at
+        return self._set(event.run, event, **changes)
+
     def _tag(self, event: journal.RunTagged) -> Run:
         return self._set(event.run, event, tags=event.tags)
 
@@ -259,6 +268,7 @@ _CHANGES: dict[type, Callable[[Fold, Any], Run | None] | None] = {
     journal.RunForked: Fold._fork,
     **dict.fromkeys(STATUS, Fold._end),
     journal.RunPublished: Fold._publish,
+    journal.RunChanged: Fold._change,
     journal.RunTagged: Fold._tag,
     journal.SnapshotTaken: Fold._restore,
     journal.StepSucceeded: Fold._progress,

@@ -59,6 +59,17 @@ def _step_succeeded(event: journal.StepSucceeded) -> str:
     return f"step {event.call} succeeded{_attempt(event)}{_took(event)}"
 
 
+def _changed(event: journal.RunChanged) -> str:
+    said = []
+    if event.tags is not None:
+        tags = ", ".join(f"{name}={value}" for name, value in event.tags.items()) or "none"
+        said.append(f"its tags are now {tags}")
+    if event.moves_deadline:
+        until = "" if event.timeout_at is None else _until(event.timeout_at)
+        said.append(f"its deadline is now {until}" if until else "it has no deadline now")
+    return f"a person changed the run: {' and '.join(said)}{event.reason and f' ({event.reason})'}"
+
+
 def _attempt_failed(event: journal.AttemptFailed) -> str:
     what = f"attempt {event.attempt} of step {event.call} failed{_took(event)}: {_failure(event.failure)}"
     return f"{what}; the next one comes at {_until(event.retry_at)}"
@@ -114,6 +125,7 @@ _WORDS: dict[type, Callable[[Any], str]] = {
     journal.MessageSetAside: lambda it: f"message {it.name} could not be read and was set aside: {it.reason}",
     journal.PromiseMade: lambda _: "the run made a promise, which a program outside settles",
     journal.RunPublished: lambda _: "the run published something",
+    journal.RunChanged: _changed,
     journal.RunTagged: lambda it: (
         "the tags of the run are now " + (", ".join(f"{name}={value}" for name, value in it.tags.items()) or "none")
     ),

@@ -173,6 +173,8 @@ class Copier:
 
     def _moved(self, event: AnyEvent) -> AnyEvent | None:
         """An event as the new journal has it; None if its run is not there."""
+        if isinstance(event, journal.RunChanged):
+            event = replace(event, moves_deadline=False)  # The copy has deadlines of its own.
         if isinstance(event, journal.RunCreated):
             parent = self._numbers.get(event.parent)
             call = None if parent is None else self._execution.calls.get((parent, event.call))

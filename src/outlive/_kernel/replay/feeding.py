@@ -335,6 +335,17 @@ def _on_tagged(execution: Execution, event: journal.RunTagged) -> None:
         frame.tags = event.tags
 
 
+def _on_changed(execution: Execution, event: journal.RunChanged) -> None:
+    """A person has changed the run from outside."""
+    frame = execution.frames.get(event.run)
+    if frame is None:
+        return
+    if event.tags is not None:
+        frame.tags = event.tags
+    if event.moves_deadline and not frame.is_timed_out:
+        _move_deadline(execution, frame, event.timeout_at)
+
+
 def _on_patched(execution: Execution, event: journal.PatchTaken) -> None:
     """The run has taken the new way at a mark."""
     frame = execution.frames.get(event.run)
@@ -446,10 +457,15 @@ def _renew_deadline(execution: Execution, event: journal.RunRetried | journal.Ru
     rest = execution.ahead.rests.get(execution.events)
     if event.timeout is not None and rest is not None:
         timeout_at = rest.claimed_at + event.timeout
-    if event.run == 0 and execution.created is not None:
+    if frame is not None:
+        _move_deadline(execution, frame, timeout_at)
+
+
+def _move_deadline(execution: Execution, frame: Frame, timeout_at: int | None) -> None:
+    if frame.number == 0 and execution.created is not None:
         execution.created = replace(execution.created, timeout_at=timeout_at)
-    execution.timers.take(event.run, DEADLINE)
-    if frame is not None and isinstance(frame.task, RunTask) and timeout_at is not None:
+    execution.timers.take(frame.number, DEADLINE)
+    if isinstance(frame.task, RunTask) and timeout_at is not None:
         _set_deadline(execution, frame, timeout_at, frame.task.home)
 
 
@@ -549,6 +565,7 @@ _HANDLERS: dict[type, Callable[[Execution, Any], None] | None] = {
     journal.MessageSetAside: _on_set_aside,
     journal.PromiseMade: _on_recorded,
     journal.RunPublished: _on_published,
+    journal.RunChanged: _on_changed,
     journal.RunTagged: _on_tagged,
     journal.PatchTaken: _on_patched,
     journal.StateLeft: _on_recorded,

@@ -21,6 +21,7 @@ from outlive._kernel.journal.event import (
     DetachedStarted,
     MessageSetAside,
     PatchTaken,
+    RunChanged,
     RunClaimed,
     RunCreated,
     RunForked,
@@ -34,7 +35,7 @@ from outlive._kernel.journal.event import (
     StepSucceeded,
 )
 
-_SAYS_NOTHING = (RunClaimed, RunReleased, RunParked, RunResumed, RunRetried, RunForked)
+_SAYS_NOTHING = (RunClaimed, RunReleased, RunParked, RunResumed, RunRetried, RunForked, RunChanged)
 """At the end of a journal these say who has it, and not how far the code has come. `RunSuspended` does: the code that
 wrote it had come to rest beyond every event before."""
 

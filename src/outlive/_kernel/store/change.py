@@ -38,6 +38,8 @@ class MessageKind(enum.Enum):
     """A step in flight is not to be called again; `name` is its call, `payload` its result."""
     ENDED = "ended"
     """A run that this one started detached, or watches, has ended."""
+    CHANGE = "change"
+    """A person wants other tags or another deadline; `name` is the JSON of that."""
     DECISION = "decision"
     """A person decided on an approval; `name` is the call of the request."""
     ASK = "ask"
@@ -199,6 +201,8 @@ class Change(msgspec.Struct, kw_only=True):
     """Run rows that changed, whole. Their tags count for new rows, and for those in `retagged`."""
     retagged: list[int] = []
     """Numbers of runs in `runs` that have other tags than before: they are found by these now, and by no others."""
+    requeued: bool = False
+    """Whether the root in `runs` is of another queue than before, has another key there, or another priority."""
     renames: list[Run] = []
     """Rows of ended trees that take another id, before `runs` are written: they make room for a new run of the same id.
     A row whose tree has not ended stays as it is. If a new id is taken by another run, the change conflicts."""

@@ -6,6 +6,7 @@ from typing import Annotated, Literal, cast
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from outlive._kernel.client.changing import ChangeOptions
 from outlive._kernel.client.finding import IDS_MAX, Filters, Page
 from outlive._kernel.client.signal_many import SIGNALS_MAX
 from outlive._kernel.client.start_many import STARTS_MAX
@@ -231,6 +232,29 @@ class Attributed(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     reason: Text = ""
     by: Name | None = None
     """The person who does it. Only a caller that needs no key may say so; else it is the owner of the key."""
+
+
+class ChangeRun(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The facts about an open run to change."""
+
+    tags: dict[str, str | None] | None = None
+    """Tags beside its own; null removes one."""
+    timeout: Span | UnsetType | None = UNSET
+    """How long it may take: from now on, or from its beginning if no worker has begun it; null for as long as it
+    likes."""
+    queue: str | None = None
+    """Another queue, `default` for none: only of a run that no worker has begun, as the next four."""
+    key: str | None = None
+    priority: int | None = None
+    delay: Span | None = None
+    """How long from now it is to begin."""
+    start_at: Instant | None = None
+    """The instant instead."""
+    reason: Text = ""
+
+    def changes(self) -> ChangeOptions:
+        """The changes in the form of the engine."""
+        return cast("ChangeOptions", {name: getattr(self, name) for name in ChangeOptions.__annotations__})
 
 
 class SkipStep(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

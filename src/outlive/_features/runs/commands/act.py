@@ -33,9 +33,11 @@ from outlive.cli.edge import (
     print_json,
     print_table,
     run,
+    say,
 )
 from outlive.cli.filters import OPTIONS, filter_options, filters_of, tag_of
-from outlive.cli.values import json_of
+from outlive.cli.starting import options_of, start_options
+from outlive.cli.values import json_of, seconds_of
 
 if TYPE_CHECKING:
     from outlive._features.bulk.verbs import BulkProgress
@@ -368,6 +370,40 @@ def skip(choice: Choice, *, call: str | None, result: str | None) -> None:
     given = {} if result is None else {"result": json_of("--result", result)}
     verb: Callable[[Engine, str], Awaitable[Any]] = lambda engine, run_id: engine.skip_step(run_id, call, **given)  # noqa: E731
     act_on(choice, Act(verb, "resumed without the step", (RunStatus.PARKED,)))
+
+
+@click.command()
+@click.argument("run_id", metavar="ID", shell_complete=complete.run_ids)
+@click.option("--tag", "tags", multiple=True, metavar="NAME=VALUE", help="A tag beside its own; may be repeated.")
+@click.option("--untag", "removed", multiple=True, metavar="NAME", help="A tag that it loses; may be repeated.")
+@click.option("--timeout", metavar="SPAN", help="How long it may take: from now on, or from its beginning.")
+@click.option("--no-timeout", "is_endless", is_flag=True, help="It may take as long as it likes.")
+@start_options("queue", "key", "priority", "delay", "start_at")
+@reason_option
+@place_option
+@json_option
+def change(
+    *,
+    run_id: str,
+    tags: tuple[str, ...],
+    removed: tuple[str, ...],
+    timeout: str | None,
+    is_endless: bool,
+    reason: str,
+    url: str,
+    as_json: bool,
+    **place: Any,
+) -> None:
+    """Change an open run: its tags and its timeout, and its queue and its start if no worker has begun it."""
+    if is_endless and timeout is not None:
+        raise Mistake("give --timeout or --no-timeout, not both")
+    changes = options_of(place, ("queue", "key", "priority", "delay", "start_at"))
+    if tags or removed:
+        changes["tags"] = dict.fromkeys(removed) | dict(tag_of("--tag", tag) for tag in tags)
+    if is_endless or timeout is not None:
+        changes["timeout"] = None if timeout is None else seconds_of("--timeout", timeout)
+    ask(url, lambda engine: engine.change(run_id, reason=reason, **changes))
+    say(f"{run_id} is changed", {"id": run_id}, as_json=as_json)
 
 
 @click.command()

@@ -12,7 +12,7 @@ import click
 
 from outlive._features.approvals.commands import approve, reject
 from outlive._features.retention.commands import purge
-from outlive._features.runs.commands.act import cancel, fork, operations, pause, resume, retry, skip
+from outlive._features.runs.commands.act import cancel, change, fork, operations, pause, resume, retry, skip
 from outlive._features.runs.commands.files import export, import_
 from outlive._features.runs.commands.messages import ask as ask_run
 from outlive._features.runs.commands.messages import signal, signal_many
@@ -159,7 +159,7 @@ for command in (
     *(list_, count, show, why, steps, tail),
     *(start, start_many),
     *(signal, signal_many, ask_run, approve, reject),
-    *(cancel, retry, resume, pause, fork, skip, operations),
+    *(cancel, change, retry, resume, pause, fork, skip, operations),
     *(purge, export, import_),
 ):
     runs.add_command(command)

@@ -25,6 +25,7 @@ from outlive.errors.run import (
     InboxFullError,
     QuotaExceededError,
     RunDamagedError,
+    RunNotChangeableError,
     RunNotForkableError,
     RunNotParkedError,
     RunNotRetriableError,
@@ -39,6 +40,7 @@ from outlive.http.wire.runs import (
     AnswerView,
     AskRun,
     Attributed,
+    ChangeRun,
     Decide,
     ForkRun,
     NotAnswered,
@@ -277,6 +279,25 @@ async def resume(call: Call, run_id: str) -> Done:
     """Let a run go on that is parked or paused."""
     if not await call.was_done(run_id):
         await call.engine.resume(run_id)
+    return Done(run_id)
+
+
+@operation(
+    "runs.change",
+    "POST",
+    "/runs/{run_id}/change",
+    scope="operator",
+    reach="run",
+    answers=202,
+    raises=(*ENDED, RunNotChangeableError, RunDamagedError, InboxFullError),
+)
+async def change(call: Call, run_id: str, body: ChangeRun) -> Done:
+    """Change an open run: its tags and its timeout, and of a run that no worker has begun its queue and its start.
+
+    The change is durable when this answers; a worker that has the run applies it at once.
+    """
+    if not await call.was_done(run_id):
+        await call.engine.change(run_id, reason=body.reason, **body.changes())
     return Done(run_id)
 
 

@@ -413,5 +413,6 @@ def _joined(group: list[Change]) -> Change:
         forgets=next((change.forgets for change in reversed(group) if change.forgets is not None), None),
         is_guarded=group[0].is_guarded,
         retagged=[number for change in group for number in change.retagged],
+        requeued=any(change.requeued for change in group),
         audit=[action for change in group for action in change.audit],
     )

@@ -68,6 +68,8 @@ def event_of_message(message: InboxMessage, *, at: int) -> AnyEvent:
             # A request to skip a step that comes here came too late: the run had gone on. See `skipping`. And a pause
             # that comes here was taken back: see `holding`.
             return RunResumed(at=at)
+        case MessageKind.CHANGE:
+            raise AssertionError("it needs the row of the run")  # See `LiveTree.take_message`.
         case MessageKind.ENDED:
             ended = message.ended
             assert ended is not None

@@ -19,6 +19,7 @@ from typing import assert_never
 
 import msgspec
 
+from outlive._kernel.journal.change import changed_by, wanted_change
 from outlive._kernel.journal.codec import BITS_32, NO_ROWS, ODD, next_digest, salt_of, seal
 from outlive._kernel.journal.event import (
     AnyEvent,
@@ -444,6 +445,9 @@ class LiveTree:
             return
         if message.fault and message.run not in self.fold.runs:
             message = msgspec.structs.replace(message, run=0)  # The tree has no such run: that is damage too.
+        if message.kind is MessageKind.CHANGE and not message.fault:
+            self._take_change(message)
+            return
         event = event_of_message(message, at=self.clock.now())
         if message.kind is MessageKind.ASK:
             event, refusal = judged(event, message, self.execution, journal=self.journal)
@@ -451,6 +455,16 @@ class LiveTree:
                 self.refusals.append(refusal)
                 return
         self.happen(event)
+        self.open_draft().change.consumed.append(message.id)
+
+    def _take_change(self, message: InboxMessage) -> None:
+        """A person changes the run; a run that has ended meanwhile stays as it is."""
+        run = self.fold.runs[message.run]
+        if not run.status.is_terminal:
+            event = changed_by(wanted_change(message.name), run, at=self.clock.now())
+            self.happen(event)
+            if event.tags is not None:
+                self.open_draft().change.retagged.append(event.run)
         self.open_draft().change.consumed.append(message.id)
 
     def fire_due(self) -> None:

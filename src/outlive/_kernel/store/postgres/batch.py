@@ -93,6 +93,10 @@ class Batch:
                     self._roots[journal] = run
                 else:
                     self._create(change, run, journal)
+                if change.requeued:
+                    queue, key = (to_text(run.queue), to_text(run.queue_key)) if run.queue else (None, None)
+                    fields = {"journal": journal, "queue": queue, "queue_key": key, "lead": run.lead}
+                    self._note("requeued", fields)
                 if run.queue:
                     self._note_slot(run)
             if run.tags and (run.number or not change.journal):

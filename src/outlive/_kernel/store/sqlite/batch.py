@@ -53,6 +53,7 @@ class Batch:
         self._tagged: list[str] = []
         self._lined: list[int] = []
         self._retagged: list[tuple[int, int, str | None]] = []
+        self._requeued: list[tuple[int, Run]] = []
         self._consumed: list[tuple[int, int]] = []
         self._keys: list[tuple[int, str]] = []
         self._answers: list[Value] = []
@@ -105,6 +106,8 @@ class Batch:
                 is_last, root = run.status.is_terminal, run
                 if change.journal:
                     self._roots[journal] = run
+                if change.requeued:
+                    self._requeued.append((journal, run))
                 if run.slot == IN_LINE:
                     self._lined.append(journal)
                     self._closed.add(run.queue)  # Later runs do not overtake it.
@@ -174,6 +177,9 @@ class Batch:
             self._put_tags()
         else:
             self._put_tree_rows()
+        for journal, run in self._requeued:
+            queue_key = run.queue_key if run.queue else None
+            self._session.execute("requeue_run", journal, run.queue or None, queue_key, run.lead)
         if self._lined:
             self._session.execute("put_lines", to_json(self._lined))
         if self._consumed:

@@ -28,7 +28,7 @@ CREATE FUNCTION {commit_changes}(
     p_blob_message integer[],
     p_blob_id text[],
     p_blob_data bytea[],
-    -- What is rare: {must, guarded, tagged, retagged, consumed, keys, answers, items, streams, renames, successors, messages,
+    -- What is rare: {must, guarded, tagged, retagged, requeued, consumed, keys, answers, items, streams, renames, successors, messages,
     -- messages_max, forgets, rings, rings_channel, lined, freed, eager, audit}.
     p_rest jsonb,
     OUT lost bigint[],
@@ -282,6 +282,14 @@ BEGIN
             WHERE
                 (run.key = new.journal AND run.number = 0 AND new.number = 0)
                 OR (run.journal = new.journal AND run.number = new.number AND run.number > 0);
+        END IF;
+        IF p_rest ? 'requeued' THEN
+            UPDATE {schema}.runs AS run
+            SET queue = new.queue, queue_key = new.queue_key, lead = new.lead
+            FROM jsonb_to_recordset(p_rest -> 'requeued') AS new (
+                journal bigint, queue text, queue_key text, lead bigint
+            )
+            WHERE run.key = new.journal;
         END IF;
         IF p_rest ? 'tagged' THEN
             -- Make runs findable by their tags. Not by id: it may have been another one a moment ago.

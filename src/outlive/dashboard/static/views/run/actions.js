@@ -106,6 +106,73 @@ function SendSignal({ run, of = '', followed, close }) {
   </${ActionDialog}>`;
 }
 
+/** Tags and the timeout at any time; the queue and the start of a run that no worker has begun. */
+function Change({ run, followed, close }) {
+  const isNew = run.status === 'pending' && run.number === 0;
+  const tags = useSignal(Object.entries(run.tags).map(([name, value]) => `${name}=${value}`));
+  const given = { timeout: useSignal(''), queue: useSignal(run.queue), delay: useSignal('') };
+  const reason = useSignal('');
+  const wanted = () => {
+    const now = Object.fromEntries(
+      tags.value
+        .filter((it) => it.includes('='))
+        .map((it) => [it.slice(0, it.indexOf('=')), it.slice(it.indexOf('=') + 1)]),
+    );
+    const gone = Object.fromEntries(
+      Object.keys(run.tags)
+        .filter((name) => !(name in now))
+        .map((name) => [name, null]),
+    );
+    const others = Object.entries(now).filter(([name, value]) => run.tags[name] !== value);
+    const body = { reason: reason.value };
+    if (others.length || Object.keys(gone).length) body.tags = { ...gone, ...Object.fromEntries(others) };
+    if (given.timeout.value) body.timeout = given.timeout.value === 'none' ? null : given.timeout.value;
+    if (isNew && given.queue.value !== run.queue) body.queue = given.queue.value || 'default';
+    if (isNew && given.delay.value) body.delay = given.delay.value;
+    return body;
+  };
+  const field = (name, label, hint) => html`<${Field} label=${label} hint=${hint}>
+    <input
+      name=${name}
+      value=${given[name].value}
+      onInput=${(event) => {
+        given[name].value = event.target.value;
+      }}
+    />
+  </${Field}>`;
+  return html`<${ActionDialog}
+    title="Change the run"
+    verb="Change"
+    close=${close}
+    disabled=${Object.keys(wanted()).length < 2}
+    done="It is changed."
+    act=${async () => {
+      await post(at`/runs/${run.id}/change`, wanted(), { 'idempotency-key': crypto.randomUUID() });
+      followed.ask();
+      followed.again();
+    }}
+  >
+    <${Field} label="Tags" hint="One on each line: name=value. The workflow may change them again.">
+      <textarea
+        name="tags"
+        rows="3"
+        onInput=${(event) => {
+          tags.value = event.target.value.split('\n').map((it) => it.trim());
+        }}
+      >
+        ${tags.peek().join('\n')}
+      </textarea>
+    </${Field}>
+    ${
+      run.number === 0 &&
+      field('timeout', 'Timeout', 'From now on, or from its beginning: 30m, 2h; “none” for no limit; empty as it is.')
+    }
+    ${isNew && field('queue', 'Queue', 'Only as long as no worker has begun it.')}
+    ${isNew && field('delay', 'Begins in', 'A span from now, as 10m; empty as it is.')}
+    <${Reason} value=${reason} />
+  </${ActionDialog}>`;
+}
+
 function Ask({ run, of = '', close }) {
   const name = useSignal(of || run.waits.find((wait) => wait.kind === 'ask')?.name || '');
   const body = useSignal(undefined);
@@ -453,6 +520,7 @@ const DIALOGS = {
   resume: Resume,
   resume_workflow: ResumeWorkflow,
   skip_step: Skip,
+  change: Change,
   fork: Fork,
   delete_run: Delete,
   cancel: reasoned('cancel', {

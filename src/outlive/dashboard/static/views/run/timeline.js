@@ -632,7 +632,8 @@ const TAKERS = {
       Object.assign(it.published, data.payload);
     return null;
   },
-  // What a run says of itself has no row; the list of its events has it.
+  // What a run says of itself, or a person changed, has no row; the list of its events has it.
+  RunChanged: () => null,
   RunTagged: () => null,
   PatchTaken: () => null,
   StateLeft: () => null,
