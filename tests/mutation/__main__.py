@@ -49,6 +49,7 @@ SPARED = {
     "_kernel/cells.py _kernel/feature.py _kernel/in_engine.py": "tables",
     "cli config dashboard demo dev metrics": "what people see first; a run neither ends nor is lost by it",
     "checkpoints.py codecs.py events.py flow.py limits.py machine.py middleware.py retention.py types.py": "names",
+    "stores.py": "names for authors of stores",
     "errors telemetry.py": "messages",
     "integrations testing": "they ride on the engine as the programs of users do",
 }
