@@ -196,7 +196,7 @@ def test_the_worker_of_an_engine_of_the_program_can_be_named_and_timed(monkeypat
     """Options of the command set the name, the grace and the lease of a worker over those of the program's engine."""
     seen: list[Any] = []
 
-    async def work(engine: Any, stop: Any, *, metrics: Any) -> None:
+    async def work(engine: Any, stop: Any, *, bounds: Any, metrics: Any) -> None:
         seen.append(worker_settings_of(engine))
 
     monkeypatch.setattr(importlib.import_module("outlive.cli.worker"), "work", work)

@@ -101,7 +101,6 @@ def test_mistakes_are_one_line(give: Give) -> None:
     with REGISTRY.forgetting():
         for result, words in [
             (give("", "4"), "say which workflow:"),
-            (give(":cli_run_double", "4"), "is not a workflow"),
             (give(":cli_run_one", "4", store="memory:"), "--store sqlite:orders.db"),
             (give(":cli_run_one", "4", "--input", "5"), "give the arguments once"),
             (give(":cli_run_one", "{"), "it is not JSON"),

@@ -103,6 +103,7 @@ def test_nothing_of_a_change_is_left_out() -> None:
         "forgets",
         "is_guarded",
         "successor_of",
+        "lives_on",
         "eager",
         "reopens",
         "freed_keys",

@@ -221,6 +221,7 @@ VALUES = {
     "approvals.reject": {"form"},
     "approvals.use_link": {"form"},
     "promises.resolve": {"value"},
+    "tasks.claim": {"steps.input", "steps.output"},
     "tasks.complete": {"output"},
     "tasks.heartbeat": {"progress"},
 }

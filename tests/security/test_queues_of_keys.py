@@ -90,7 +90,7 @@ def sent(door: str, **said: Any) -> dict[str, Any]:
     return {"starts": [first, {**first, **said}]} if door == "runs.start_many" else {**first, **said}
 
 
-OF_MESSAGES = {"runs.signal", "runs.ask"}
+OF_MESSAGES = {"runs.signal", "runs.signal_many", "runs.ask"}
 """Their `key` names the message; a run that they start is placed by its workflow."""
 
 

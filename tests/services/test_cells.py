@@ -132,6 +132,7 @@ async def test_many_cells_are_walked_over_page_by_page(monkeypatch: pytest.Monke
         for number in range(5):
             await (await engine.start(bursting, "a", debounce=Debounce(key=f"{number}", quiet=1))).result()
         assert len(await cells(engine)) == 5
+        await walk(engine, days=0)
         await walk(engine, days=3)
 
         assert await cells(engine) == []

@@ -171,6 +171,7 @@ def verbs_of_namespaces(engine: outlive.Engine) -> Verbs:
         "tasks.fail": lambda: engine.tasks.fail("t", "lease", "no"),
         "tasks.heartbeat": lambda: engine.tasks.heartbeat("t", "lease"),
         "workers.list": engine.workers.list,
+        "workers.steps": engine.workers.steps,
         "workflows.list": engine.workflows.list,
     }
 

@@ -41,6 +41,7 @@ ENGINE: dict[str, Verb] = {
     "cancel": lambda engine: engine.cancel("waits"),
     "resume": lambda engine: engine.resume("waits"),
     "skip_step": lambda engine: engine.skip_step("waits"),
+    "count_by": lambda engine: engine.count_by("status"),
     "history": lambda engine: engine.history("waits"),
     "export": lambda engine: engine.export("waits"),
     "list_stuck": lambda engine: engine.list_stuck(),

@@ -27,7 +27,7 @@ RUN = {
     "queue": "text",
     "queue_key": "text",
     "lead": "bigint",
-    "slots": "integer",
+    "slots": "bigint",
     "status": "text",
     "waits": "text",
     "wake_at": "bigint",

@@ -1,3 +1,3 @@
 -- How many slots of its queue a run takes.
 ALTER TABLE runs
-ADD COLUMN slots integer NOT NULL DEFAULT 1;
+ADD COLUMN slots bigint NOT NULL DEFAULT 1;
