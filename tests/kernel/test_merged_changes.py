@@ -91,6 +91,7 @@ def test_nothing_of_a_change_is_left_out() -> None:
         "rows",
         "runs",
         "retagged",
+        "requeued",
         "renames",
         "consumed",
         "blobs",

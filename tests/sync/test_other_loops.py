@@ -41,6 +41,7 @@ ENGINE: dict[str, Verb] = {
     "cancel": lambda engine: engine.cancel("waits"),
     "resume": lambda engine: engine.resume("waits"),
     "skip_step": lambda engine: engine.skip_step("waits"),
+    "change": lambda engine: engine.change("waits", tags={"stage": "held"}),
     "count_by": lambda engine: engine.count_by("status"),
     "history": lambda engine: engine.history("waits"),
     "export": lambda engine: engine.export("waits"),
@@ -53,6 +54,7 @@ ENGINE: dict[str, Verb] = {
 }
 HANDLE: dict[str, Verb] = {
     "until": lambda run: run.until("waiting"),
+    "change": lambda run: run.change(tags={"stage": "held"}),
     "signal": lambda run: run.signal("go"),
     "approve": lambda run: run.approve("a", by="me"),
     "reject": lambda run: run.reject("a", by="me"),
