@@ -92,6 +92,8 @@ def sent(door: str, **said: Any) -> dict[str, Any]:
 
 OF_MESSAGES = {"runs.signal", "runs.signal_many", "runs.ask"}
 """Their `key` names the message; a run that they start is placed by its workflow."""
+OF_CHANGES = {"runs.change"}
+"""They place a run that is there, which has a test of its own."""
 
 
 def test_every_door_that_names_a_queue_is_known_here() -> None:
@@ -102,7 +104,7 @@ def test_every_door_that_names_a_queue_is_known_here() -> None:
         if it.body is not None and it.reach in WITHIN_WORKFLOWS and it.scope != "worker"
     }
 
-    assert {name for name, fields in open_to_keys.items() if fields} == {*BY_QUEUE, *OF_MESSAGES}
+    assert {name for name, fields in open_to_keys.items() if fields} == {*BY_QUEUE, *OF_MESSAGES, *OF_CHANGES}
     assert all(open_to_keys[name] == {"key"} for name in OF_MESSAGES)
 
 
@@ -123,6 +125,19 @@ async def test_no_start_takes_the_slots_of_another_queue(engine: TestEngine, doo
     entry = (await engine.audit.list(limit=1))[0]
     assert (entry.actor, entry.verb, entry.is_denied) == ("eve", door, True)
     assert (await whole.post(f"/api/v1{path}", sent(door, queue=queue))).status == 201
+
+
+async def test_no_change_moves_a_run_into_another_queue(engine: TestEngine) -> None:
+    """A bound key gives a run that has not begun another key of its queue, and no other queue. [S3 S33]"""
+    await engine.start(mail, 2, id="later", delay=3600)
+    bound = await caller(engine, workflows=["keys.mail"])
+
+    refused = await bound.post("/api/v1/runs/later/change", {"queue": "keys.payroll"})
+    taken = await bound.post("/api/v1/runs/later/change", {"key": "customer-7"})
+
+    assert (refused.status, refused.code, taken.status) == (403, "queue_refused", 202)
+    run = await engine.get("later").info()
+    assert (run.queue, run.queue_key) == ("keys.mails", "customer-7")
 
 
 @pytest.mark.parametrize("door", sorted(BY_QUEUE))
