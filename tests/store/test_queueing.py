@@ -20,7 +20,9 @@ def serve(claim: Serving, lines: dict[str, list[int]], turns: dict[str, float]) 
         plan = claim.plan(sorted(known, key=lambda line: line[1]))
         if not plan:
             break
-        picked = claim.pick({key: [LineHead(run, 1) for run in lines[key][:count]] for key, count in plan.items()})
+        picked = claim.pick(
+            {key: [LineHead(run, 1) for run in lines.get(key, [])[:count]] for key, count in plan.items()}
+        )
         claim.took(picked)
         taken += picked
         for runs in lines.values():
@@ -87,6 +89,14 @@ def test_turns_go_on_where_the_last_claim_ended() -> None:
         state = state if data is None else queue_in(data)
 
     assert [len([run for run in taken if run // 100 == place]) for place in range(3)] == [10, 10, 10]
+
+
+def test_a_line_that_was_to_be_next_and_is_empty_leaves_its_turns_to_the_others() -> None:
+    """The run for which others had waited is gone, cancelled or with a worker of other code. A claim with room for
+    several runs planned several turns of its line, and broke off at the second."""
+    claim = Serving("emails", QueueRecord(first=("gone", 0.0)), HeldSlots(), limit=10, now_at=1)
+
+    assert [1, 2, 3] == serve(claim, {"here": [1, 2, 3]}, {})
 
 
 def test_a_claim_that_meets_only_empty_lines_comes_back_for_the_rest() -> None:

@@ -204,6 +204,7 @@ class Serving:
             elif key == self._leading and self._is_guessed:
                 self._leading, self._passes_first = None, True
                 self.turns.pop(key, None)
+                self._planned[key] = 0  # Its other places in this order are not a line's.
             elif key not in self.empty and len(heads.get(key, ())) < self._planned[key]:
                 self._pass_turn(key, steps=0)
                 self.empty.add(key)
