@@ -10,7 +10,7 @@ SELECT
         FROM (SELECT FROM {schema}.runs WHERE queue = $1 AND slot = 2 LIMIT $2::bigint) AS held
     ) AS held,
     (
-        SELECT coalesce(sum(taken.slots), 0)
+        SELECT coalesce(sum(taken.slots)::bigint, 0)
         FROM (SELECT run.slots FROM {schema}.runs AS run WHERE run.queue = $1 AND run.slot = 2 LIMIT $2::bigint) AS taken
     ) AS slots,
     (
